@@ -1,0 +1,2 @@
+//! The reduction algorithms of warpfold as GPU kernels.
+#![no_std]

@@ -1,0 +1,2 @@
+//! Engines, reducers and plans of warpfold: the host side.
+

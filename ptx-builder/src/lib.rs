@@ -1,0 +1,2 @@
+//! Builds a Rust kernel crate to PTX modules from a build script.
+

@@ -1,0 +1,2 @@
+//! Procedural macros of warpfold-simt.
+
