@@ -1,6 +1,16 @@
 //! The algebra of warpfold: plain data, associative operators, the canonical reduction tree.
+//!
+//! Nothing here knows of GPUs. An operator is a [`Monoid`]; [`tree`] says in which order its operands combine, a
+//! function of their number and of the operator alone, which every backend follows to the bit.
 #![no_std]
 
+mod element;
+mod monoid;
+mod ops;
 mod plain;
+pub mod tree;
 
+pub use element::{DoubleDouble, Element, Float, ProductAccumulator, SumAccumulator};
+pub use monoid::{GivesIdentity, GivesNone, Monoid, OnEmpty, Value};
+pub use ops::{Max, Min, NanMax, NanMin, NanProduct, NanSum, Product, Sum};
 pub use plain::{Plain, fingerprint};

@@ -1,0 +1,51 @@
+//! The built-in operators of warpfold, exported as GPU kernels: the leaf crate that the facade compiles for the
+//! device, and the table by which its host side finds them.
+#![no_std]
+#![cfg_attr(target_arch = "nvptx64", feature(abi_ptx))]
+
+use warpfold_gpu_kernels::kernels;
+use warpfold_monoid::{Max, Min, NanMax, NanMin, NanProduct, NanSum, Product, Sum};
+
+#[cfg(target_arch = "nvptx64")]
+warpfold_simt::device_panic_handler!();
+
+kernels! {
+    /// Every operator that is compiled ahead.
+    pub static TABLE:
+    sum_i32 => Sum<i32>,
+    sum_u32 => Sum<u32>,
+    sum_i64 => Sum<i64>,
+    sum_u64 => Sum<u64>,
+    sum_f32 => Sum<f32>,
+    sum_f64 => Sum<f64>,
+    sum_i32_i64 => Sum<i32, i64>,
+    sum_u32_u64 => Sum<u32, u64>,
+    product_i32 => Product<i32>,
+    product_u32 => Product<u32>,
+    product_i64 => Product<i64>,
+    product_u64 => Product<u64>,
+    product_f32 => Product<f32>,
+    product_f64 => Product<f64>,
+    product_i32_i64 => Product<i32, i64>,
+    product_u32_u64 => Product<u32, u64>,
+    min_i32 => Min<i32>,
+    min_u32 => Min<u32>,
+    min_i64 => Min<i64>,
+    min_u64 => Min<u64>,
+    min_f32 => Min<f32>,
+    min_f64 => Min<f64>,
+    max_i32 => Max<i32>,
+    max_u32 => Max<u32>,
+    max_i64 => Max<i64>,
+    max_u64 => Max<u64>,
+    max_f32 => Max<f32>,
+    max_f64 => Max<f64>,
+    nansum_f32 => NanSum<f32>,
+    nansum_f64 => NanSum<f64>,
+    nanproduct_f32 => NanProduct<f32>,
+    nanproduct_f64 => NanProduct<f64>,
+    nanmin_f32 => NanMin<f32>,
+    nanmin_f64 => NanMin<f64>,
+    nanmax_f32 => NanMax<f32>,
+    nanmax_f64 => NanMax<f64>,
+}

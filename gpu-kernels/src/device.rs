@@ -1,0 +1,194 @@
+//! Reductions of a whole array.
+//!
+//! One block folds a short array ([`reduce_one`]). A longer one is cut into chunks, a block each
+//! (`reduce_short` and `reduce_long`: [`reduce_chunks`]); the last block to finish folds the chunks' values, in the same launch.
+
+use warpfold_monoid::{
+    Monoid,
+    tree::{FOLD_LANES, VECTORS_A_GROUP},
+};
+use warpfold_simt::{
+    atomic, global,
+    hint::{cold_path, nounroll},
+    shared::Shared,
+    thread::{block_idx_x, thread_idx_x},
+    warp::{shuffle_idx, sync_warp},
+};
+
+use crate::{
+    block, lanes,
+    warp::{self, FULL},
+};
+
+/// The parameters of both kernels. The host fills it from a plan, the kernel receives it by value.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ReduceParams<Op: Monoid> {
+    /// The array; aligned to the item.
+    pub input: *const Op::Item,
+    /// Items in it.
+    pub n: u64,
+    /// Where the result goes.
+    pub output: *mut Op::Output,
+    /// One value a chunk; unused by one block.
+    pub partials: *mut Op::Acc,
+    /// How many blocks have finished: 0 before and after every launch; unused by one block.
+    pub ticket: *mut u32,
+    /// Items in a chunk: [`Shape::chunk`](warpfold_monoid::tree::Shape::chunk).
+    pub chunk: u64,
+    /// Chunks, the grid's size.
+    pub chunks: u32,
+    /// Threads that share a chunk: [`Shape::groups`](warpfold_monoid::tree::Shape::groups).
+    pub groups: u32,
+    /// The operator.
+    pub op: Op,
+}
+
+/// Vectors that a thread has in flight.
+pub const VECTORS_IN_FLIGHT: usize = VECTORS_A_GROUP as usize;
+
+/// Reduces an array of at most one chunk in one block of `max(groups, 32)` threads.
+///
+/// # Safety
+///
+/// `input` has `n` readable items and `output` is writable; `groups` is that of the array's
+/// [`Shape`](warpfold_monoid::tree::Shape).
+#[inline(always)]
+pub unsafe fn reduce_one<Op: Monoid, const V: usize, const U: usize>(
+    params: &ReduceParams<Op>,
+    shared: Shared<Op::Acc>,
+) {
+    let thread = thread_idx_x();
+    // SAFETY: the caller's promise.
+    let acc = unsafe { chunk_value::<Op, V, U>(params, 0, params.n, params.groups, shared) };
+    if thread == 0 {
+        let acc = if params.n == 0 { params.op.identity() } else { acc };
+        // SAFETY: the caller's promise.
+        unsafe { global::store(params.output, params.op.finish(acc)) };
+    }
+}
+
+/// Reduces an array of several chunks, one block of `G` threads a chunk.
+///
+/// `G` is the array's [`Shape::groups`](warpfold_monoid::tree::Shape::groups), a constant here because short
+/// reductions are bound by the instructions that they fetch.
+///
+/// # Safety
+///
+/// As for [`reduce_one`]; `partials` has room for `chunks` values, which with `ticket` (0 at the start) belong to
+/// this launch alone.
+#[inline(always)]
+pub unsafe fn reduce_chunks<Op: Monoid, const V: usize, const U: usize, const G: u32>(
+    params: &ReduceParams<Op>,
+    shared: Shared<Op::Acc>,
+) {
+    let thread = thread_idx_x();
+    let chunk = block_idx_x();
+    let start = chunk as u64 * params.chunk;
+    let len = params.chunk.min(params.n - start);
+    // SAFETY: the caller's promise.
+    let acc = unsafe { chunk_value::<Op, V, U>(params, start, len, G, shared) };
+    if thread >= 32 {
+        return;
+    }
+    let mut finished = 0;
+    if thread == 0 {
+        // SAFETY: one block, one partial.
+        unsafe { global::store(params.partials.wrapping_add(chunk as usize), acc) };
+        // Release: the partial is visible before the ticket is. Acquire: whoever takes the last ticket sees all.
+        // SAFETY: the caller's promise.
+        finished = unsafe { atomic::fetch_add_acq_rel_gpu(params.ticket, 1) };
+    }
+    if shuffle_idx(FULL, finished, 0) != params.chunks - 1 {
+        return;
+    }
+    // What thread 0 acquired, its warp may read from here on.
+    sync_warp(FULL);
+    // SAFETY: `chunks` values, all written.
+    let acc = unsafe { fold_partials(&params.op, params.partials, params.chunks, thread) };
+    if thread == 0 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            global::store(params.output, params.op.finish(acc));
+            global::store(params.ticket, 0);
+        }
+    }
+}
+
+/// Folds the chunks' values in one warp, the result in its first lane.
+///
+/// # Safety
+///
+/// `count` (at least 1) values are readable, and every write of them is visible to the warp.
+#[inline(always)]
+unsafe fn fold_partials<Op: Monoid>(op: &Op, partials: *const Op::Acc, count: u32, lane: u32) -> Op::Acc {
+    const BATCH: u32 = 8;
+    let mut acc = op.identity();
+    let mut next = lane;
+    while next < count {
+        nounroll();
+        // The last value stands in for those that are not there, so that no load waits for a branch.
+        // SAFETY: clamped to what is there.
+        let batch: [Op::Acc; BATCH as usize] = core::array::from_fn(|u| unsafe {
+            global::load_cg(partials.wrapping_add((next + u as u32 * FOLD_LANES).min(count - 1) as usize))
+        });
+        let mut u = 0;
+        while u < BATCH {
+            let position = next + u * FOLD_LANES;
+            if position == lane {
+                acc = batch[0];
+            } else if position < count {
+                acc = op.combine(acc, batch[u as usize]);
+            }
+            u += 1;
+        }
+        next += BATCH * FOLD_LANES;
+    }
+    warp::reduce(op, acc, lane, FOLD_LANES, Some(count.min(FOLD_LANES)))
+}
+
+/// The value of items `start .. start + len`, in thread 0.
+///
+/// # Safety
+///
+/// They are readable.
+#[inline(always)]
+unsafe fn chunk_value<Op: Monoid, const V: usize, const U: usize>(
+    params: &ReduceParams<Op>,
+    start: u64,
+    len: u64,
+    groups: u32,
+    shared: Shared<Op::Acc>,
+) -> Op::Acc {
+    let (op, thread) = (&params.op, thread_idx_x());
+    let items = params.input.wrapping_add(start as usize);
+    let batch = U as u64 * V as u64 * groups as u64;
+    if is_vector_aligned::<Op::Item, V>(items) && len & (batch - 1) == 0 && len > 0 && groups >= 32 {
+        let batches = (len >> batch.trailing_zeros()) as u32;
+        // SAFETY: the caller's promise; a whole number of batches.
+        let acc = unsafe { lanes::fold_whole::<Op, V, U>(op, items, start, batches, thread, groups) };
+        let acc = lanes::combine_slots(op, acc, thread, None);
+        return block::reduce(op, acc, thread, groups, None, shared);
+    }
+    cold_path();
+    let lanes = if thread < groups {
+        // SAFETY: the caller's promise.
+        unsafe { lanes::fold::<Op, V, U>(op, items, start, len, thread, groups) }
+    } else {
+        lanes::Lanes { acc: [op.identity(); V], head: 0 }
+    };
+    let acc = if groups > 32 {
+        lanes::unshift_block(lanes, thread, groups, shared)
+    } else {
+        lanes::unshift_warp(lanes, thread & (groups - 1), groups)
+    };
+    let present = len.min(groups as u64 * V as u64) as u32;
+    let acc = lanes::combine_slots(op, acc, thread, Some(present));
+    block::reduce(op, acc, thread, groups, Some(present.div_ceil(V as u32)), shared)
+}
+
+/// Can a vector of `V` items be loaded from here in one piece?
+#[inline(always)]
+fn is_vector_aligned<T, const V: usize>(items: *const T) -> bool {
+    V == 1 || (items as usize).is_multiple_of(size_of::<T>() * V)
+}

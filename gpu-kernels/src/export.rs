@@ -1,0 +1,213 @@
+//! From an operator type to kernels: what a leaf crate exports, and how the host finds it.
+//!
+//! [`kernels!`](crate::kernels) in a leaf crate lists names and operators. Compiled for the device it emits the entry
+//! points and a [`Descriptor`] for each; compiled for the host, the same list is a [`Table`] that leads from an
+//! operator's type to its entry names, and to the same kernels for the simulator.
+
+use core::any::{TypeId, type_name};
+
+use warpfold_monoid::{Monoid, Plain};
+
+/// The version of the entry points' names and parameters. Host and module must agree.
+pub const ABI_VERSION: u64 = 1;
+
+/// What host and device must agree on before a kernel of an operator may run: sizes, alignments and layouts.
+///
+/// Every group of entry points carries one as the global `NAME__descriptor`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Descriptor {
+    /// [`ABI_VERSION`].
+    pub version: u64,
+    /// Size, alignment and layout fingerprint of the operator.
+    pub operator: [u64; 3],
+    /// The same of its item.
+    pub item: [u64; 3],
+    /// The same of its accumulator.
+    pub acc: [u64; 3],
+    /// The same of its output.
+    pub output: [u64; 3],
+    /// 1 if the operator is commutative.
+    pub commutative: u64,
+}
+
+impl Descriptor {
+    /// The descriptor of an operator, as the compiler at hand lays it out.
+    pub const fn of<Op: Monoid>() -> Descriptor {
+        Descriptor {
+            version: ABI_VERSION,
+            operator: layout::<Op>(),
+            item: layout::<Op::Item>(),
+            acc: layout::<Op::Acc>(),
+            output: layout::<Op::Output>(),
+            commutative: Op::COMMUTATIVE as u64,
+        }
+    }
+}
+
+// SAFETY: repr(C), u64 only.
+unsafe impl Plain for Descriptor {}
+
+const fn layout<T: Plain>() -> [u64; 3] {
+    [size_of::<T>() as u64, align_of::<T>() as u64, T::LAYOUT]
+}
+
+/// One entry point of an operator.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Which kernel: the entry is called `NAME__KERNEL`.
+    pub kernel: &'static str,
+    /// The kernel's body for one simulated thread; the pointer leads to the kernel's parameter struct.
+    pub simulate: unsafe fn(*const u8),
+}
+
+/// One exported operator.
+#[derive(Clone, Copy, Debug)]
+pub struct Export {
+    /// The name given in [`kernels!`](crate::kernels): the module's group, and the prefix of its entries.
+    pub name: &'static str,
+    /// The operator's type.
+    pub operator: TypeId,
+    /// The operator's type in words, for messages.
+    pub type_name: fn() -> &'static str,
+    /// How the host lays the operator out.
+    pub descriptor: Descriptor,
+    /// Its entry points.
+    pub entries: &'static [Entry],
+}
+
+impl Export {
+    /// An export of `Op` under `name`.
+    pub const fn new<Op: Monoid>(name: &'static str, entries: &'static [Entry]) -> Export {
+        Export {
+            name,
+            operator: TypeId::of::<Op>(),
+            type_name: type_name::<Op>,
+            descriptor: Descriptor::of::<Op>(),
+            entries,
+        }
+    }
+}
+
+/// Everything that one leaf crate exports.
+#[derive(Clone, Copy, Debug)]
+pub struct Table {
+    /// The leaf crate.
+    pub krate: &'static str,
+    /// Its operators.
+    pub exports: &'static [Export],
+}
+
+impl Table {
+    /// The export of an operator type, if it is in the table.
+    pub fn find<Op: Monoid>(&self) -> Option<&'static Export> {
+        self.exports.iter().find(|export| export.operator == TypeId::of::<Op>())
+    }
+}
+
+/// Exports operators from a leaf crate: `kernels! { pub static TABLE: sum_f32 => Sum<f32>, ... }`.
+///
+/// On the device each line emits the entry points `NAME__reduce_one`, `NAME__reduce_short` and `NAME__reduce_long`
+/// (see [`device`](crate::device)) and the global `NAME__descriptor`; on the host the list becomes the [`Table`] with
+/// the given name. Names are prefixes of global symbols: unique in the crate, without a double underscore.
+///
+/// Use it only in a leaf crate, one that no other kernel crate depends on: entry points of a dependency would end up
+/// in the dependent's modules as well.
+#[macro_export]
+macro_rules! kernels {
+    ($(#[$meta:meta])* $vis:vis static $table:ident: $($name:ident => $op:ty),+ $(,)?) => {
+        $(
+            #[cfg(target_arch = "nvptx64")]
+            const _: () = {
+                #[unsafe(export_name = concat!(stringify!($name), "__descriptor"))]
+                static DESCRIPTOR: $crate::export::Descriptor = $crate::export::Descriptor::of::<$op>();
+                $crate::__entry!($name, $op, reduce_one);
+                $crate::__entry!($name, $op, reduce_short);
+                $crate::__entry!($name, $op, reduce_long);
+            };
+        )+
+
+        #[cfg(not(target_arch = "nvptx64"))]
+        $(#[$meta])*
+        $vis static $table: $crate::export::Table = $crate::export::Table {
+            krate: env!("CARGO_PKG_NAME"),
+            exports: &[$(
+                $crate::export::Export::new::<$op>(stringify!($name), &[
+                    $crate::__simulated!($op, reduce_one),
+                    $crate::__simulated!($op, reduce_short),
+                    $crate::__simulated!($op, reduce_long),
+                ]),
+            )+],
+        };
+    };
+}
+
+/// An entry point on the device.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __entry {
+    ($name:ident, $op:ty, $kernel:ident) => {
+        const _: () = {
+            #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel)))]
+            unsafe extern "ptx-kernel" fn entry(params: $crate::device::ReduceParams<$op>) {
+                // SAFETY: the launch promises what the parameters' documentation asks for.
+                unsafe { $crate::__body!($op, $kernel, &params) }
+            }
+        };
+    };
+}
+
+/// The same entry point for the simulator.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __simulated {
+    ($op:ty, $kernel:ident) => {
+        $crate::export::Entry {
+            kernel: stringify!($kernel),
+            // SAFETY: the caller passes the parameters of this operator's kernel.
+            simulate: |params| unsafe { $crate::__body!($op, $kernel, &*params.cast()) },
+        }
+    };
+}
+
+/// The body of an entry point: everything that must be concrete (shared memory, vector length) in one place.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __body {
+    ($op:ty, reduce_one, $params:expr) => {
+        $crate::device::reduce_one::<$op, { $crate::__vector!($op) }, { $crate::device::VECTORS_IN_FLIGHT }>(
+            $params,
+            $crate::__shared!($op),
+        )
+    };
+    ($op:ty, reduce_short, $params:expr) => {
+        $crate::__body!($op, chunks { $crate::monoid::tree::SHORT_GROUPS }, $params)
+    };
+    ($op:ty, reduce_long, $params:expr) => {
+        $crate::__body!($op, chunks { $crate::monoid::tree::MAX_GROUPS }, $params)
+    };
+    ($op:ty, chunks $groups:block, $params:expr) => {
+        $crate::device::reduce_chunks::<
+            $op,
+            { $crate::__vector!($op) },
+            { $crate::device::VECTORS_IN_FLIGHT },
+            $groups,
+        >($params, $crate::__shared!($op))
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __vector {
+    ($op:ty) => {
+        $crate::monoid::tree::vector_len(size_of::<<$op as $crate::monoid::Monoid>::Item>())
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __shared {
+    ($op:ty) => {
+        $crate::simt::shared!([<$op as $crate::monoid::Monoid>::Acc; { $crate::block::SHARED }])
+    };
+}

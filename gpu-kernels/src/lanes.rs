@@ -1,0 +1,335 @@
+//! One group of threads folds a contiguous run of items into the lanes of the canonical tree.
+//!
+//! A thread holds a *group* of `V` neighbouring lanes, the slots of one 16-byte vector. Where the items start off a
+//! 16-byte boundary, the first `head` items come before the first aligned vector, and a vector's slots hold lanes
+//! shifted by `head`: lanes go by index, not by address, so the shift is undone before the lanes combine.
+
+use warpfold_monoid::{Monoid, Plain};
+use warpfold_simt::{
+    global,
+    hint::nounroll,
+    shared::Shared,
+    thread::sync_threads,
+    warp::{shuffle_idx, shuffle_up, warp_vote_any},
+};
+
+use crate::warp::{FULL, Present};
+
+/// The lanes of one thread.
+pub struct Lanes<A, const V: usize> {
+    /// The accumulators. Slot `s` of thread `t` holds lane `(head + V * t + s) % (V * groups)`.
+    pub acc: [A; V],
+    /// Items before the first aligned vector.
+    pub head: u32,
+}
+
+/// Folds items `start .. start + len` of an array into lanes.
+///
+/// `groups` threads work together, of which this is number `thread`; `U` vectors are loaded at once. Lanes beyond
+/// `len` hold the identity and must not be combined.
+///
+/// # Safety
+///
+/// `items` points to item `start`, with `len` items readable behind it.
+#[inline(always)]
+pub unsafe fn fold<Op: Monoid, const V: usize, const U: usize>(
+    op: &Op,
+    items: *const Op::Item,
+    start: u64,
+    len: u64,
+    thread: u32,
+    groups: u32,
+) -> Lanes<Op::Acc, V> {
+    let size = size_of::<Op::Item>();
+    let head = if V == 1 {
+        0
+    } else {
+        let past = (items as usize / size) % V;
+        (((V - past) % V) as u64).min(len) as u32
+    };
+    let mut acc = [op.identity(); V];
+    let mut begun = [false; V];
+    let last_group = groups - 1;
+    if head > 0 && thread == last_group {
+        // The last thread's upper slots hold the first lanes, whose first items stand in the head.
+        let mut slot = 0;
+        while slot < V {
+            let lane = (slot + head as usize).wrapping_sub(V);
+            if lane < head as usize {
+                // SAFETY: lane < head <= len.
+                let item = unsafe { global::load(items.wrapping_add(lane)) };
+                acc[slot] = op.lift(item, start + lane as u64);
+                begun[slot] = true;
+            }
+            slot += 1;
+        }
+    }
+    let body = items.wrapping_add(head as usize);
+    let base = start + head as u64;
+    let rest = len - head as u64;
+    let vectors = (rest / V as u64) as u32;
+    let tail = (rest % V as u64) as u32;
+
+    // The tail's items are asked for first and taken last, so that their latency is hidden.
+    let owns_tail = tail > 0 && thread == vectors & (groups - 1);
+    let mut tail_items = [None; V];
+    if owns_tail {
+        let items = body.wrapping_add(vectors as usize * V);
+        let mut slot = 0;
+        while slot < V {
+            if (slot as u32) < tail {
+                // SAFETY: vectors * V + slot < rest.
+                tail_items[slot] = Some(unsafe { global::load(items.wrapping_add(slot)) });
+            }
+            slot += 1;
+        }
+    }
+
+    if thread < vectors {
+        // This thread's vectors are `thread`, `thread + groups`, ...: `mine` in all.
+        let mine = ((vectors - thread - 1) >> groups.trailing_zeros()) + 1;
+        let stride = groups as usize * V;
+        let mut next = body.wrapping_add(thread as usize * V);
+        let mut index = base + (thread as usize * V) as u64;
+        // SAFETY: at most `mine` vectors are read, all whole.
+        let batch = unsafe { load_up_to::<Op::Item, V, U>(next, stride, mine) };
+        let mut slot = 0;
+        while slot < V {
+            acc[slot] = if begun[slot] {
+                op.push(acc[slot], batch[0][slot], index + slot as u64)
+            } else {
+                op.lift(batch[0][slot], index + slot as u64)
+            };
+            slot += 1;
+        }
+        begun = [true; V];
+        let mut u = 1;
+        while u < U {
+            if (u as u32) < mine {
+                acc = push_vector(op, acc, batch[u], index + (u * stride) as u64);
+            }
+            u += 1;
+        }
+        let mut left = mine.saturating_sub(U as u32);
+        while left >= U as u32 {
+            nounroll();
+            next = next.wrapping_add(U * stride);
+            index += (U * stride) as u64;
+            // SAFETY: `left` vectors follow, at least U.
+            let batch = unsafe { load_batch::<Op::Item, V, U>(next, stride) };
+            let mut u = 0;
+            while u < U {
+                acc = push_vector(op, acc, batch[u], index + (u * stride) as u64);
+                u += 1;
+            }
+            left -= U as u32;
+        }
+        if left > 0 {
+            next = next.wrapping_add(U * stride);
+            index += (U * stride) as u64;
+            // SAFETY: `left` vectors follow.
+            let batch = unsafe { load_up_to::<Op::Item, V, U>(next, stride, left) };
+            let mut u = 0;
+            while u < U {
+                if (u as u32) < left {
+                    acc = push_vector(op, acc, batch[u], index + (u * stride) as u64);
+                }
+                u += 1;
+            }
+        }
+    }
+
+    let mut slot = 0;
+    while slot < V {
+        if let Some(item) = tail_items[slot] {
+            let index = base + vectors as u64 * V as u64 + slot as u64;
+            acc[slot] = if begun[slot] { op.push(acc[slot], item, index) } else { op.lift(item, index) };
+        }
+        slot += 1;
+    }
+    Lanes { acc, head }
+}
+
+/// Folds a run of items that fills every lane: aligned to a vector, and `batches` times `U` vectors for every group.
+///
+/// Slot `s` of the result holds lane `V * thread + s`. The same order as [`fold`], in far fewer instructions: short
+/// reductions are bound by fetching those.
+///
+/// # Safety
+///
+/// `items` points to item `start` and is aligned to a vector; `batches` (at least 1) times `U * V * groups` items are
+/// readable behind it.
+#[inline(always)]
+pub unsafe fn fold_whole<Op: Monoid, const V: usize, const U: usize>(
+    op: &Op,
+    items: *const Op::Item,
+    start: u64,
+    batches: u32,
+    thread: u32,
+    groups: u32,
+) -> [Op::Acc; V] {
+    let stride = groups as usize * V;
+    let mut next = items.wrapping_add(thread as usize * V);
+    let mut index = start + (thread as usize * V) as u64;
+    // SAFETY: the first batch.
+    let batch = unsafe { load_batch::<Op::Item, V, U>(next, stride) };
+    let mut acc: [Op::Acc; V] = core::array::from_fn(|slot| op.lift(batch[0][slot], index + slot as u64));
+    let mut u = 1;
+    while u < U {
+        acc = push_vector(op, acc, batch[u], index + (u * stride) as u64);
+        u += 1;
+    }
+    let mut left = batches - 1;
+    while left > 0 {
+        nounroll();
+        next = next.wrapping_add(U * stride);
+        index += (U * stride) as u64;
+        // SAFETY: `left` batches follow.
+        let batch = unsafe { load_batch::<Op::Item, V, U>(next, stride) };
+        let mut u = 0;
+        while u < U {
+            acc = push_vector(op, acc, batch[u], index + (u * stride) as u64);
+            u += 1;
+        }
+        left -= 1;
+    }
+    acc
+}
+
+/// Takes one vector into the lanes; `index` is that of its first item.
+#[inline(always)]
+fn push_vector<Op: Monoid, const V: usize>(
+    op: &Op,
+    mut acc: [Op::Acc; V],
+    vector: [Op::Item; V],
+    index: u64,
+) -> [Op::Acc; V] {
+    let mut slot = 0;
+    while slot < V {
+        acc[slot] = op.push(acc[slot], vector[slot], index + slot as u64);
+        slot += 1;
+    }
+    acc
+}
+
+/// Loads `U` vectors, `stride` items apart, all in flight together.
+///
+/// # Safety
+///
+/// `first` is aligned to a vector, and all of them are readable.
+#[inline(always)]
+unsafe fn load_batch<T: Plain, const V: usize, const U: usize>(
+    first: *const T,
+    stride: usize,
+) -> [[T; V]; U] {
+    // SAFETY: the caller's promise.
+    core::array::from_fn(|u| unsafe { global::load_vector(first.wrapping_add(u * stride)) })
+}
+
+/// The same if only `count` (at least 1) are there: the last of them stands in for the rest, so that no load waits
+/// for a branch.
+///
+/// # Safety
+///
+/// `first` is aligned to a vector, and `count` vectors are readable.
+#[inline(always)]
+unsafe fn load_up_to<T: Plain, const V: usize, const U: usize>(
+    first: *const T,
+    stride: usize,
+    count: u32,
+) -> [[T; V]; U] {
+    // SAFETY: the caller's promise; indices stay below `count`.
+    core::array::from_fn(|u| unsafe {
+        global::load_vector(first.wrapping_add((u as u32).min(count - 1) as usize * stride))
+    })
+}
+
+/// Combines a thread's own slots pairwise, neighbours first: the value of lanes `V * thread ..`. The slots of lanes
+/// that `present` (counted over all threads) leaves out are never combined.
+#[inline(always)]
+pub fn combine_slots<Op: Monoid, const V: usize>(
+    op: &Op,
+    mut acc: [Op::Acc; V],
+    thread: u32,
+    present: Present,
+) -> Op::Acc {
+    let first = thread * V as u32;
+    let mut distance = 1;
+    while distance < V {
+        let mut slot = 0;
+        while slot + distance < V {
+            if present.is_none_or(|count| first + ((slot + distance) as u32) < count) {
+                acc[slot] = op.combine(acc[slot], acc[slot + distance]);
+            }
+            slot += 2 * distance;
+        }
+        distance *= 2;
+    }
+    acc[0]
+}
+
+/// Undoes the shift of a misaligned start within a warp: after it, slot `s` of thread `t` holds lane `V * t + s`.
+///
+/// `groups` threads (a power of two up to 32) that are neighbours in the warp share the lanes; `thread` is the
+/// position among them. All 32 lanes of the warp must call with the same `groups`; `head` is the same in a group.
+#[inline(always)]
+pub fn unshift_warp<A: Plain, const V: usize>(lanes: Lanes<A, V>, thread: u32, groups: u32) -> [A; V] {
+    let Lanes { mut acc, head } = lanes;
+    if V == 1 || !warp_vote_any(FULL, head > 0) {
+        return acc;
+    }
+    let lane = warpfold_simt::warp::lane_id();
+    let source = lane - thread + (thread.wrapping_sub(1) & (groups - 1));
+    let mut shift = 0;
+    while shift < V as u32 - 1 {
+        let carried = shuffle_idx(FULL, acc[V - 1], source);
+        if shift < head {
+            rotate(&mut acc, carried);
+        }
+        shift += 1;
+    }
+    acc
+}
+
+/// The same across a block of `groups` threads (a power of two, more than 32).
+///
+/// All threads call with the same `head`. `shared` must not be in use before, and is free again after.
+#[inline(always)]
+pub fn unshift_block<A: Plain, const V: usize>(
+    lanes: Lanes<A, V>,
+    thread: u32,
+    groups: u32,
+    shared: Shared<A>,
+) -> [A; V] {
+    let Lanes { mut acc, head } = lanes;
+    let (warp_index, lane) = (thread / 32, thread % 32);
+    let before = warp_index.wrapping_sub(1) & (groups / 32 - 1);
+    let mut shift = 0;
+    while shift < head {
+        let mut carried = shuffle_up(FULL, acc[V - 1], 1);
+        if lane == 31 {
+            // SAFETY: one warp, one slot; the reads of the last round lie before its closing barrier.
+            unsafe { shared.write(warp_index as usize, acc[V - 1]) };
+        }
+        sync_threads();
+        if lane == 0 {
+            // SAFETY: written before the barrier.
+            carried = unsafe { shared.read(before as usize) };
+        }
+        sync_threads();
+        rotate(&mut acc, carried);
+        shift += 1;
+    }
+    acc
+}
+
+/// Moves every slot up by one and puts `carried` in the first.
+#[inline(always)]
+fn rotate<A: Copy, const V: usize>(acc: &mut [A; V], carried: A) {
+    let mut slot = V - 1;
+    while slot > 0 {
+        acc[slot] = acc[slot - 1];
+        slot -= 1;
+    }
+    acc[0] = carried;
+}

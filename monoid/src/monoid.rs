@@ -1,0 +1,114 @@
+//! The trait every operator implements, and what a reduction of nothing gives.
+
+use crate::Plain;
+
+/// An associative operator with an identity, and the map in front of it.
+///
+/// A reduction of `x[0], x[1], ...` is `finish(lift(x[0], 0) ∘ lift(x[1], 1) ∘ ...)` where `∘` is
+/// [`combine`](Monoid::combine). The grouping is the library's choice (the [canonical tree](crate::tree), a function
+/// of the number of items and of the operator alone), and so is the order if the operator says that it is
+/// [commutative](Monoid::COMMUTATIVE).
+///
+/// # Laws
+///
+/// - `combine` is associative: `(a ∘ b) ∘ c` and `a ∘ (b ∘ c)` mean the same. Floating-point operators satisfy
+///   this up to rounding; the fixed tree is what makes their bits reproducible.
+/// - `identity` is the value of nothing. It is **never combined**: absent operands are skipped, so an operator whose
+///   identity is not neutral to the last bit (`0.0 + -0.0`) still gives exact results.
+/// - `push(acc, item, i)` means `combine(acc, lift(item, i))`. It may round differently (it is part of the
+///   canonical order) but must not change the meaning.
+/// - If `COMMUTATIVE`, `combine(a, b)` and `combine(b, a)` mean the same.
+///
+/// # Example
+///
+/// The number of values over a threshold chosen at run time:
+///
+/// ```
+/// use warpfold_monoid::{GivesIdentity, Monoid, Plain};
+///
+/// #[repr(C)]
+/// #[derive(Clone, Copy)]
+/// struct Over { threshold: f32 }
+///
+/// // SAFETY: repr(C), one f32.
+/// unsafe impl Plain for Over {}
+///
+/// impl Monoid for Over {
+///     type Item = f32;
+///     type Acc = u64;
+///     type Output = u64;
+///     type Empty = GivesIdentity;
+///     const COMMUTATIVE: bool = true;
+///     fn identity(&self) -> u64 { 0 }
+///     fn lift(&self, item: f32, _index: u64) -> u64 { (item > self.threshold) as u64 }
+///     fn combine(&self, left: u64, right: u64) -> u64 { left + right }
+///     fn finish(&self, acc: u64) -> u64 { acc }
+/// }
+///
+/// let op = Over { threshold: 1.0 };
+/// let items = [0.5, 1.5, 2.5];
+/// assert_eq!(warpfold_monoid::tree::reduce(&op, &items), 2);
+/// ```
+pub trait Monoid: Plain {
+    /// What lies in memory.
+    type Item: Plain;
+    /// What is combined.
+    type Acc: Plain;
+    /// What a reduction writes to device memory.
+    type Output: Plain;
+    /// What the host API returns for no items: [`GivesIdentity`] or [`GivesNone`].
+    type Empty: OnEmpty;
+    /// May operands be reordered? Associativity is always assumed.
+    const COMMUTATIVE: bool;
+
+    /// The value of nothing, and nothing else.
+    fn identity(&self) -> Self::Acc;
+
+    /// Maps one item; `index` is its position in the segment being reduced.
+    fn lift(&self, item: Self::Item, index: u64) -> Self::Acc;
+
+    /// Combines two neighbouring values, `left` standing before `right` in the input.
+    fn combine(&self, left: Self::Acc, right: Self::Acc) -> Self::Acc;
+
+    /// Takes one item into an accumulator that already holds at least one.
+    #[inline(always)]
+    fn push(&self, acc: Self::Acc, item: Self::Item, index: u64) -> Self::Acc {
+        self.combine(acc, self.lift(item, index))
+    }
+
+    /// Turns the last accumulator into the result.
+    fn finish(&self, acc: Self::Acc) -> Self::Output;
+}
+
+/// What a reduction of no items is on the host. Device memory always receives the finished identity.
+pub trait OnEmpty {
+    /// The host's result type for an operator with output `T`.
+    type Value<T>;
+    /// Wraps a finished output; `empty` says that there were no items.
+    fn value<T>(output: T, empty: bool) -> Self::Value<T>;
+}
+
+/// The reduction of nothing is the identity (a sum: 0).
+pub enum GivesIdentity {}
+
+impl OnEmpty for GivesIdentity {
+    type Value<T> = T;
+    #[inline(always)]
+    fn value<T>(output: T, _empty: bool) -> T {
+        output
+    }
+}
+
+/// The reduction of nothing is `None` (a minimum has no value then).
+pub enum GivesNone {}
+
+impl OnEmpty for GivesNone {
+    type Value<T> = Option<T>;
+    #[inline(always)]
+    fn value<T>(output: T, empty: bool) -> Option<T> {
+        if empty { None } else { Some(output) }
+    }
+}
+
+/// The host's result type of an operator: its output, or an `Option` of it.
+pub type Value<Op> = <<Op as Monoid>::Empty as OnEmpty>::Value<<Op as Monoid>::Output>;

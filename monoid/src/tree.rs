@@ -1,0 +1,177 @@
+//! The canonical tree: in which order a reduction combines.
+//!
+//! The order is a function of the number of items and of the operator (the size of its item) alone. Every backend and
+//! every strategy realises it, so bits never depend on the device, the launch, alignment or timing.
+//! `docs/numerics.md` says the same in words.
+//!
+//! 1. The input is cut into [`chunks`](Shape::chunks) of [`chunk`](Shape::chunk) items; the last may be shorter.
+//! 2. Item `i` of a chunk belongs to lane `i % lanes`; each lane folds its items in order, [`lift`](Monoid::lift)
+//!    for the first and [`push`](Monoid::push) for the rest.
+//! 3. The lanes of a chunk combine pairwise, neighbours first: 0 with 1, 2 with 3, ...; then 0 with 2, 4 with 6, ...
+//! 4. The chunks' values fold the same way over [`FOLD_LANES`] lanes: value `k` belongs to lane `k % FOLD_LANES`,
+//!    each lane combines its values in order, then the lanes combine pairwise, neighbours first.
+//!
+//! An operand that is not there is skipped; nothing is ever combined with an identity.
+
+use crate::{Monoid, OnEmpty, monoid::Value};
+
+/// Bytes that one thread loads at once; a lane group is this wide.
+pub const VECTOR_BYTES: usize = 16;
+
+/// Vectors that a lane group takes in before there are more groups: what a thread has in flight.
+pub const VECTORS_A_GROUP: u64 = 4;
+
+/// The most lane groups in a chunk: the threads of the largest block.
+pub const MAX_GROUPS: u32 = 512;
+
+/// Lane groups in a chunk of an array of middling length: more and smaller blocks start sooner.
+pub const SHORT_GROUPS: u32 = 256;
+
+/// Vectors up to which an array is one chunk.
+const ONE_CHUNK: u64 = MAX_GROUPS as u64 * VECTORS_A_GROUP;
+
+/// Vectors in the chunks of an array of middling length.
+const SHORT_CHUNK: u64 = SHORT_GROUPS as u64 * VECTORS_A_GROUP;
+
+/// Lanes over which the chunks' values fold.
+pub const FOLD_LANES: u32 = 32;
+
+/// The canonical tree of one array length.
+///
+/// ```
+/// use warpfold_monoid::tree::Shape;
+///
+/// let short = Shape::new(100, 4);
+/// assert_eq!((short.lanes(), short.chunks), (32, 1));
+/// let long = Shape::new(1 << 20, 4);
+/// assert_eq!((long.lanes(), long.chunk, long.chunks), (1024, 4096, 256));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Shape {
+    /// Items in all.
+    pub n: u64,
+    /// Items in a vector: 16 bytes' worth for items of 1, 2, 4, 8 or 16 bytes, else 1.
+    pub vector: u32,
+    /// Groups of `vector` neighbouring lanes, a power of two: one thread holds a group.
+    pub groups: u32,
+    /// Items in a chunk (in all but the last).
+    pub chunk: u64,
+    /// Chunks; 0 for an empty array.
+    pub chunks: u64,
+}
+
+impl Shape {
+    /// The tree for `n` items of `item_size` bytes.
+    pub const fn new(n: u64, item_size: usize) -> Shape {
+        let vector = vector_len(item_size) as u32;
+        let vectors = n.div_ceil(vector as u64);
+        let (groups, chunk_vectors) = if vectors <= ONE_CHUNK {
+            ((vectors.div_ceil(VECTORS_A_GROUP) as u32).next_power_of_two(), ONE_CHUNK)
+        } else if vectors <= SHORT_CHUNK * max_chunks(SHORT_CHUNK) {
+            (SHORT_GROUPS, SHORT_CHUNK)
+        } else {
+            let mut chunk_vectors = ONE_CHUNK;
+            while vectors.div_ceil(chunk_vectors) > max_chunks(chunk_vectors) {
+                chunk_vectors *= 2;
+            }
+            (MAX_GROUPS, chunk_vectors)
+        };
+        let chunk = chunk_vectors * vector as u64;
+        Shape { n, vector, groups, chunk, chunks: n.div_ceil(chunk) }
+    }
+
+    /// Lanes in a chunk.
+    pub const fn lanes(&self) -> u64 {
+        self.groups as u64 * self.vector as u64
+    }
+
+    /// The items of chunk `k`, as a range of indices.
+    pub const fn chunk_range(&self, k: u64) -> core::ops::Range<u64> {
+        let start = k * self.chunk;
+        let end = start + self.chunk;
+        start..if end < self.n { end } else { self.n }
+    }
+}
+
+/// Items of `item_size` bytes in one vector.
+pub const fn vector_len(item_size: usize) -> usize {
+    match item_size {
+        1 | 2 | 4 | 8 | 16 => VECTOR_BYTES / item_size,
+        _ => 1,
+    }
+}
+
+/// The most chunks of that length before longer ones are used: enough to fill a device, few enough to fold quickly.
+const fn max_chunks(chunk_vectors: u64) -> u64 {
+    if chunk_vectors < 1 << 16 { 256 } else { 1024 }
+}
+
+/// Folds `len` present values over lanes that combine pairwise, neighbours first.
+///
+/// `value(i)` gives the value of lane `i < len`; `len` must be at least 1. This is the definition that backends are
+/// tested against, not a fast way.
+pub fn pairwise<Op: Monoid>(op: &Op, len: u64, value: &dyn Fn(u64) -> Op::Acc) -> Op::Acc {
+    node(op, 0, len.next_power_of_two(), len, value)
+}
+
+/// The node over lanes `low .. low + width`, of which the first `len - low` are present.
+fn node<Op: Monoid>(op: &Op, low: u64, width: u64, len: u64, value: &dyn Fn(u64) -> Op::Acc) -> Op::Acc {
+    if width == 1 {
+        return value(low);
+    }
+    let half = width / 2;
+    let left = node(op, low, half, len, value);
+    if low + half < len {
+        let right = node(op, low + half, half, len, value);
+        op.combine(left, right)
+    } else {
+        left
+    }
+}
+
+/// The unfinished value of a whole array, `None` for no items; `item(i)` reads item `i < n`.
+///
+/// The plain definition of the canonical order, one item at a time.
+pub fn fold<Op: Monoid>(op: &Op, n: u64, item: &dyn Fn(u64) -> Op::Item) -> Option<Op::Acc> {
+    let shape = Shape::new(n, size_of::<Op::Item>());
+    if n == 0 {
+        return None;
+    }
+    let chunk_value = |k: u64| {
+        let range = shape.chunk_range(k);
+        let lanes = shape.lanes();
+        let present = lanes.min(range.end - range.start);
+        pairwise(op, present, &|lane| {
+            let first = range.start + lane;
+            let mut acc = op.lift(item(first), first);
+            let mut i = first + lanes;
+            while i < range.end {
+                acc = op.push(acc, item(i), i);
+                i += lanes;
+            }
+            acc
+        })
+    };
+    let fold_lanes = FOLD_LANES as u64;
+    Some(pairwise(op, fold_lanes.min(shape.chunks), &|lane| {
+        let mut acc = chunk_value(lane);
+        let mut k = lane + fold_lanes;
+        while k < shape.chunks {
+            acc = op.combine(acc, chunk_value(k));
+            k += fold_lanes;
+        }
+        acc
+    }))
+}
+
+/// Reduces a slice in the canonical order, one item at a time: the definition, usable anywhere.
+///
+/// ```
+/// use warpfold_monoid::{Sum, tree};
+///
+/// assert_eq!(tree::reduce(&Sum::<u64>::new(), &[1, 2, 3]), 6);
+/// ```
+pub fn reduce<Op: Monoid>(op: &Op, items: &[Op::Item]) -> Value<Op> {
+    let acc = fold(op, items.len() as u64, &|i| items[i as usize]);
+    Op::Empty::value(op.finish(acc.unwrap_or_else(|| op.identity())), items.is_empty())
+}
