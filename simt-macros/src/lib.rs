@@ -30,8 +30,8 @@ impl Parse for KernelOptions {
                 }
             };
             let value = option.value.base10_parse()?;
-            if value == 0 {
-                return Err(Error::new(option.value.span(), "at least 1"));
+            if !(1..=1024).contains(&value) {
+                return Err(Error::new(option.value.span(), "from 1 to 1024"));
             }
             if place.replace(value).is_some() {
                 return Err(Error::new(option.name.span(), "given twice"));
@@ -64,9 +64,9 @@ impl Parse for KernelOption {
 /// answers for the memory that its pointers name.
 ///
 /// `#[kernel(max_threads = 512, min_blocks = 2)]` bounds the block size and asks for registers to fit that many blocks
-/// on a multiprocessor (`.maxntid`, `.minnctapersm`). rustc cannot say this, so the device build carries it as a
-/// one-byte symbol named `__launch_bounds$<threads>$<blocks>$<kernel>` (0 blocks if not given), which the PTX builder
-/// turns into directives and removes.
+/// on a multiprocessor (`.maxntid`, `.minnctapersm`). rustc cannot say this, so the device build carries it as an
+/// exported `static <kernel>__launch_bounds: u32 = max_threads | min_blocks << 16`, for the PTX builder to turn into
+/// directives.
 ///
 /// ```
 /// use warpfold_simt::prelude::*;
@@ -125,14 +125,14 @@ fn expand(options: KernelOptions, item: ItemFn) -> syn::Result<TokenStream2> {
     let mut device = sig.clone();
     device.abi = Some(syn::parse_quote!(extern "ptx-kernel"));
     let bounds = options.max_threads.map(|threads| {
-        let symbol = format!("__launch_bounds${threads}${}${}", options.min_blocks.unwrap_or(0), sig.ident);
-        let name = format_ident!("__LAUNCH_BOUNDS_{}", sig.ident);
+        let value = threads | options.min_blocks.unwrap_or(0) << 16;
+        let name = format_ident!("{}__launch_bounds", sig.ident);
         quote! {
             #[cfg(target_arch = "nvptx64")]
             #[doc(hidden)]
             #[allow(non_upper_case_globals)]
-            #[unsafe(export_name = #symbol)]
-            pub static #name: u8 = 0;
+            #[unsafe(no_mangle)]
+            pub static #name: u32 = #value;
         }
     });
     Ok(quote! {

@@ -198,3 +198,15 @@ pub unsafe fn fetch_add_relaxed_gpu<T: Additive>(ptr: *mut T, value: T) -> T {
     // SAFETY: the caller's promise.
     unsafe { T::add::<Relaxed, Gpu>(ptr, value) }
 }
+
+/// [`fetch_add`], acquire and release, among the threads of the device: the ticket of a last-block reduction.
+///
+/// # Safety
+///
+/// As for [`fetch_add`].
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn fetch_add_acq_rel_gpu<T: Additive>(ptr: *mut T, value: T) -> T {
+    // SAFETY: the caller's promise.
+    unsafe { T::add::<AcqRel, Gpu>(ptr, value) }
+}

@@ -296,11 +296,9 @@ pub(crate) unsafe fn shared_write<T: Plain>(ptr: *mut T, _len: usize, index: usi
 #[inline(always)]
 pub(crate) fn shared_untracked<T: Plain>(_ptr: *mut T, _len: usize) {}
 
-unsafe extern "C" {
-    /// Stands for the block's dynamic shared memory: the linker step moves the declaration to address space 3.
-    #[link_name = "__warpfold_dynamic_shared"]
-    static mut DYNAMIC_SHARED: [u128; 0];
-}
+/// The block's dynamic shared memory: an empty static in this section is where the PTX builder lets it start.
+#[unsafe(link_section = ".shared")]
+static mut DYNAMIC_SHARED: [u128; 0] = [];
 
 #[inline(always)]
 pub(crate) fn dynamic_shared<T: Plain>(_len: usize) -> *mut T {
