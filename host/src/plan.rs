@@ -181,6 +181,12 @@ impl ReducePlan {
         Ok(ReducePlan { shape, strategy: Strategy::Cpu, grid, block: 1, item_bytes, workspace_bytes: 0 })
     }
 
+    /// Bytes of workspace that serve every reduction of no more items than this one. A shorter array can have more
+    /// chunks, up to twice as many: chunks are merged in pairs where there would be too many.
+    pub const fn workspace_bytes_up_to(&self) -> u64 {
+        2 * self.workspace_bytes
+    }
+
     /// The plan in words, for people: what [`Display`](fmt::Display) prints.
     pub fn explain(&self) -> String {
         self.to_string()
@@ -239,6 +245,17 @@ mod tests {
             assert_eq!(plan.grid as u64, plan.shape.chunks);
             assert_eq!(plan.grid as u64, n.div_ceil(plan.shape.chunk));
             assert_eq!(plan.workspace_bytes, 128 + 8 * plan.grid as u64);
+        }
+    }
+
+    #[test]
+    fn a_workspace_for_many_serves_fewer() {
+        let plan = |n| ReducePlan::new(n, LAYOUT, &DeviceFacts::H100).unwrap();
+        let (mut most, mut n) = (0, 1u64);
+        while n < 1 << 34 {
+            most = most.max(plan(n).workspace_bytes);
+            assert!(plan(n).workspace_bytes_up_to() >= most, "n = {n}");
+            n += n / 1000 + 1;
         }
     }
 
