@@ -34,7 +34,7 @@ fn plans_are_for_the_engine_that_makes_them() {
         assert_eq!(engine.facts(), Some(facts));
         let sum = engine.reducer(Sum::<f32>::new()).unwrap();
         let error = sum.reduce(&vec![0.0; 1 << 20]).unwrap_err();
-        assert_eq!(error, Error::GridTooLarge { n: 1 << 20, blocks: 128, limit: 5 });
+        assert_eq!(error, Error::GridTooLarge { n: 1 << 20, blocks: 256, limit: 5 });
     }
 }
 

@@ -34,7 +34,10 @@ impl Exact {
 
     /// The sum in units of 2^-1074.
     pub fn total(&self) -> BigInt {
-        self.bins.iter().enumerate().fold(BigInt::ZERO, |sum, (bin, &count)| sum + (BigInt::from(count) << bin))
+        self.bins
+            .iter()
+            .enumerate()
+            .fold(BigInt::ZERO, |sum, (bin, &count)| sum + (BigInt::from(count) << bin))
     }
 }
 
@@ -92,7 +95,11 @@ fn sums_round_as_the_standard_says() {
         (&[f32::MAX as f64, -1.0], f32::MAX),
     ];
     for (values, expected) in cases {
-        assert_eq!(nearest_f32(&Exact::of(values.iter().copied())).to_bits(), expected.to_bits(), "{values:?}");
+        assert_eq!(
+            nearest_f32(&Exact::of(values.iter().copied())).to_bits(),
+            expected.to_bits(),
+            "{values:?}"
+        );
     }
     let mut random = crate::support::Random::new(1);
     for _ in 0..10_000 {

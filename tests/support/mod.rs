@@ -99,7 +99,8 @@ bits! {
 
 /// Sizes around every boundary of the canonical tree for items of that size, up to `limit`.
 pub fn sizes(item_bytes: usize, limit: u64) -> Vec<u64> {
-    let mut sizes = vec![0, 1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 511, 512, 513];
+    let mut sizes =
+        vec![0, 1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 511, 512, 513];
     sizes.extend([8191, 8192, 8193, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, (1 << 22) + 5, 1 << 24]);
     // Where the number of lanes or of chunks changes: looked for, not copied.
     let mut n = 1u64;

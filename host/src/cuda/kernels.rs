@@ -27,7 +27,8 @@ const ERROR_LOG: [c_uint; 2] = [5, 6];
 pub(crate) struct Loaded {
     pub(crate) export: &'static Export,
     pub(crate) reduce_one: CUfunction,
-    pub(crate) reduce_chunks: CUfunction,
+    pub(crate) reduce_short: CUfunction,
+    pub(crate) reduce_long: CUfunction,
     module: LoadedModule,
 }
 
@@ -72,7 +73,8 @@ impl Loaded {
             Ok(Loaded {
                 export,
                 reduce_one: function(&module, export, "reduce_one", image)?,
-                reduce_chunks: function(&module, export, "reduce_chunks", image)?,
+                reduce_short: function(&module, export, "reduce_short", image)?,
+                reduce_long: function(&module, export, "reduce_long", image)?,
                 module,
             })
         })

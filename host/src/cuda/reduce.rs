@@ -181,8 +181,9 @@ impl Launcher {
             op,
         };
         let function = match plan.strategy {
-            Strategy::BlockPerChunk => self.loaded.reduce_chunks,
-            _ => self.loaded.reduce_one,
+            Strategy::ShortChunks => self.loaded.reduce_short,
+            Strategy::LongChunks => self.loaded.reduce_long,
+            Strategy::OneBlock | Strategy::Cpu => self.loaded.reduce_one,
         };
         let mut arguments = [ptr::from_mut(&mut params).cast::<c_void>()];
         // SAFETY: the kernel of this operator, whose descriptor was compared, with its one parameter; what that points
