@@ -130,3 +130,21 @@ fn results_that_cannot_be_written_are_an_error() {
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("cannot write the results"));
 }
+
+#[test]
+fn info_lists_backends_operators_and_types() {
+    let json: serde_json::Value = serde_json::from_str(&succeeds(["info", "--json"])).unwrap();
+    assert_eq!(json["version"], json!(env!("CARGO_PKG_VERSION")));
+    assert_eq!(json["operators"], json!(["sum", "product", "min", "max"]));
+    assert_eq!(json["dtypes"], json!(["int32", "uint32", "int64", "uint64", "float32", "float64"]));
+    let backends = json["backends"].as_array().unwrap();
+    assert_eq!((&backends[0]["name"], &backends[0]["available"]), (&json!("cpu"), &json!(true)));
+    assert_eq!((&backends[1]["name"], &backends[1]["built"]), (&json!("cuda"), &json!(cfg!(feature = "cuda"))));
+    let devices = json["devices"].as_array().unwrap();
+    assert_eq!(backends[1]["available"], json!(!devices.is_empty()));
+    let table = succeeds(["info"]);
+    for word in ["backend cpu ", "backend cuda", "sum, product, min, max", "float64"] {
+        assert!(table.contains(word), "{word:?} is not in: {table}");
+    }
+    assert_eq!(table.contains("--features cuda"), !cfg!(feature = "cuda"), "{table}");
+}

@@ -18,9 +18,12 @@ pub enum Error {
         /// What is wrong with it.
         source: InputError,
     },
-    /// The backend is not there or failed.
+    /// There is no GPU to use, or no code for one.
+    #[error("--backend cuda: {0} (--backend cpu needs no GPU)")]
+    NoCuda(warpfold::Error),
+    /// The backend failed.
     #[error("{0}")]
-    Backend(String),
+    Backend(#[from] warpfold::Error),
     /// The results could not be written.
     #[error("cannot write the results: {0}")]
     Output(std::io::Error),
@@ -31,7 +34,7 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Usage(_) => 2,
-            Error::Input { .. } | Error::Backend(_) | Error::Output(_) => 1,
+            Error::Input { .. } | Error::NoCuda(_) | Error::Backend(_) | Error::Output(_) => 1,
         }
     }
 }

@@ -41,7 +41,7 @@ fn main() -> ExitCode {
 fn run(args: &Args) -> Result<(), Error> {
     let text = match &args.command {
         Command::Reduce(reduce) => run_reduce(reduce)?,
-        Command::Info(options) => info::report(options.json)?,
+        Command::Info(options) => info::report(options.json),
     };
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Error::Output)
@@ -63,7 +63,7 @@ fn run_reduce(args: &Reduce) -> Result<String, Error> {
         file: args.file.to_string_lossy().into_owned(),
         n: array.data.len() as u64,
         dtype: array.data.dtype().name(),
-        backend: ops::backend_name(&engine),
+        backend: engine.backend().to_string(),
         elapsed_ms,
         results: output::Results(results),
     };

@@ -1,6 +1,6 @@
 //! The operators of the command, and how one is evaluated over an array of any type.
 
-use warpfold_monoid::{Max, Min, Monoid, NanMax, NanMin, NanProduct, NanSum, Product, Sum, Value, tree};
+use warpfold::{Engine, Max, Min, Monoid, NanMax, NanMin, NanProduct, NanSum, Product, Sum, Value};
 
 use crate::args::{BackendChoice, NanRule};
 use crate::error::Error;
@@ -142,25 +142,16 @@ pub fn evaluate(engine: &Engine, op: Op, nan: NanRule, data: &Data) -> Result<Sc
     }
 }
 
-/// Where reductions run.
-pub struct Engine;
-
 /// Makes the engine that `--backend` asks for.
 pub fn engine(choice: BackendChoice) -> Result<Engine, Error> {
     match choice {
-        BackendChoice::Auto | BackendChoice::Cpu => Ok(Engine),
-        BackendChoice::Cuda => Err(Error::Backend(
-            "this build has no cuda backend; build with `cargo build --release --features cuda`, or use --backend cpu"
-                .to_string(),
-        )),
+        BackendChoice::Auto => Ok(Engine::new()?),
+        BackendChoice::Cpu => Ok(Engine::cpu()),
+        BackendChoice::Cuda => Engine::cuda(0).map_err(Error::NoCuda),
     }
 }
 
-/// The engine's backend as results name it.
-pub fn backend_name(_engine: &Engine) -> &'static str {
-    "cpu"
-}
-
-fn run<M: Monoid>(_engine: &Engine, op: M, items: &[M::Item]) -> Result<Value<M>, Error> {
-    Ok(tree::reduce(&op, items))
+/// Runs one operator over host memory.
+fn run<M: Monoid>(engine: &Engine, op: M, items: &[M::Item]) -> Result<Value<M>, Error> {
+    Ok(engine.reducer(op)?.reduce(items)?)
 }

@@ -16,7 +16,7 @@ pub struct Report {
     /// numpy's name of the element type.
     pub dtype: &'static str,
     /// Where it ran.
-    pub backend: &'static str,
+    pub backend: String,
     /// Milliseconds that the reductions took.
     pub elapsed_ms: f64,
     /// One value per operator.
@@ -60,7 +60,7 @@ impl Report {
             ("file", self.file.clone()),
             ("n", self.n.to_string()),
             ("dtype", self.dtype.to_string()),
-            ("backend", self.backend.to_string()),
+            ("backend", self.backend.clone()),
             ("elapsed", format!("{:.3} ms", self.elapsed_ms)),
         ];
         let facts = rows.len();
