@@ -35,3 +35,8 @@ pub use warpfold_monoid::{
 
 /// Engines that know no operators yet: for programs that bring all their kernels themselves.
 pub use warpfold_host as host;
+
+/// The README's example, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -5,6 +5,8 @@
 
 mod support;
 
+#[cfg(feature = "cli")]
+mod cli;
 mod reduce_errors;
 mod reduce_exact;
 #[cfg(feature = "cuda")]
