@@ -1,0 +1,151 @@
+//! From the bitcode of a kernel crate to PTX: link, rewrite, one module a group.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::compile::{Bitcode, TARGET};
+use crate::ir::{self, Group};
+use crate::toolchain::Toolchain;
+use crate::{Arch, Error};
+
+/// Runs an LLVM tool; its standard error goes into the error.
+fn tool<I: Into<OsString>>(
+    toolchain: &Toolchain,
+    name: &'static str,
+    arguments: impl IntoIterator<Item = I>,
+) -> Result<(), Error> {
+    let path = toolchain.tool(name).unwrap_or(Path::new(name));
+    let mut command = Command::new(path);
+    command.args(arguments.into_iter().map(Into::into));
+    let output = command.output().map_err(|source| Error::io("run", path, source))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(Error::Tool { tool: path.to_path_buf(), status: output.status.to_string(), message })
+}
+
+/// Unpacks the objects of rlibs into `folder`, one folder an rlib.
+fn unpack(toolchain: &Toolchain, rlibs: &[PathBuf], folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut objects = Vec::new();
+    for (index, rlib) in rlibs.iter().enumerate() {
+        let folder = folder.join(index.to_string());
+        match fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::io("remove", &folder, error));
+            }
+            _ => {}
+        }
+        fs::create_dir_all(&folder).map_err(|source| Error::io("create", &folder, source))?;
+        let output = format!("--output={}", folder.display());
+        tool(toolchain, "llvm-ar", [OsString::from("x"), output.into(), rlib.into()])?;
+        let entries = fs::read_dir(&folder).map_err(|source| Error::io("read", &folder, source))?;
+        let mut found: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        found.retain(|path| path.extension().is_some_and(|extension| extension == "o"));
+        found.sort();
+        objects.extend(found);
+    }
+    Ok(objects)
+}
+
+fn link(toolchain: &Toolchain, objects: &[PathBuf], output: &Path) -> Result<(), Error> {
+    let arguments = [OsString::from("-o"), output.into()].into_iter();
+    tool(toolchain, "llvm-link", arguments.chain(objects.iter().map(OsString::from)))
+}
+
+fn disassemble(toolchain: &Toolchain, bitcode: &Path) -> Result<String, Error> {
+    let text = bitcode.with_extension("ll");
+    tool(toolchain, "llvm-dis", [OsString::from("-o"), text.clone().into(), bitcode.into()])?;
+    fs::read_to_string(&text).map_err(|source| Error::io("read", &text, source))
+}
+
+/// The linked kernels for one architecture, shared statics in their address space.
+#[derive(Debug)]
+pub(crate) struct Linked {
+    pub bitcode: PathBuf,
+    pub groups: Vec<Group>,
+    pub allowances: BTreeMap<String, u32>,
+    pub zeroed: Vec<String>,
+}
+
+/// Links the bitcode of one architecture in `folder`.
+pub(crate) fn link_kernels(
+    toolchain: &Toolchain,
+    bitcode: &Bitcode,
+    arch: Arch,
+    folder: &Path,
+) -> Result<Linked, Error> {
+    fs::create_dir_all(folder).map_err(|source| Error::io("create", folder, source))?;
+    // Only what the kernel crate itself exports counts: kernels of its dependencies do not leak into its modules.
+    let own = folder.join("own.bc");
+    link(toolchain, &bitcode.own, &own)?;
+    let own_ir = disassemble(toolchain, &own)?;
+    let groups = ir::groups(ir::entries(&own_ir), &ir::exported_globals(&own_ir));
+    let allowances = ir::allowances(&own_ir);
+
+    let mut objects = vec![own];
+    objects.extend(unpack(toolchain, &bitcode.dependencies, &folder.join("dependencies"))?);
+    let user = folder.join("user.bc");
+    link(toolchain, &objects, &user)?;
+
+    // Of core's tens of thousands of functions, only those that something calls.
+    let core = link_core(toolchain, &bitcode.core, folder)?;
+    let all = folder.join("all.bc");
+    let only_needed = ["--only-needed", "-o"].map(OsString::from);
+    tool(toolchain, "llvm-link", only_needed.into_iter().chain([&all, &user, &core].map(OsString::from)))?;
+    let rewritten = ir::rewrite(&disassemble(toolchain, &all)?, &arch.to_string())?;
+    let text = folder.join("kernels.ll");
+    fs::write(&text, &rewritten.text).map_err(|source| Error::io("write", &text, source))?;
+    let bitcode = folder.join("kernels.bc");
+    let verify = OsString::from("-passes=verify");
+    tool(toolchain, "opt", [verify, "-o".into(), bitcode.clone().into(), text.into()])?;
+    Ok(Linked { bitcode, groups, allowances, zeroed: rewritten.zeroed })
+}
+
+/// `core` and its helpers as one module, kept as long as the rlibs are the same files.
+fn link_core(toolchain: &Toolchain, rlibs: &[PathBuf], folder: &Path) -> Result<PathBuf, Error> {
+    let mut hasher = DefaultHasher::new();
+    for rlib in rlibs {
+        let data = fs::metadata(rlib).map_err(|source| Error::io("read", rlib, source))?;
+        (rlib, data.len(), data.modified().ok()).hash(&mut hasher);
+    }
+    let module = folder.join(format!("core-{:016x}.bc", hasher.finish()));
+    if !module.is_file() {
+        let partial = folder.join("core-partial.bc");
+        link(toolchain, &unpack(toolchain, rlibs, &folder.join("core"))?, &partial)?;
+        fs::rename(&partial, &module).map_err(|source| Error::io("write", &module, source))?;
+    }
+    Ok(module)
+}
+
+/// Optimises one group of the linked kernels and lowers it to PTX at `ptx`.
+pub(crate) fn lower(
+    toolchain: &Toolchain,
+    linked: &Linked,
+    group: &Group,
+    arch: Arch,
+    ptx_version: Option<u32>,
+    ptx: &Path,
+) -> Result<(), Error> {
+    let bitcode = ptx.with_extension("bc");
+    let public = group.entries.iter().chain(&group.globals).cloned().collect::<Vec<_>>().join(",");
+    let mut target = vec![format!("-mtriple={TARGET}"), format!("-mcpu={arch}")];
+    if let Some(version) = ptx_version {
+        target.push(format!("-mattr=+ptx{version}"));
+    }
+    let mut arguments: Vec<OsString> = target.iter().map(OsString::from).collect();
+    arguments.push("-passes=internalize,globaldce,default<O3>".into());
+    arguments.push(format!("-internalize-public-api-list={public}").into());
+    arguments.extend([OsString::from("-o"), bitcode.clone().into(), linked.bitcode.clone().into()]);
+    tool(toolchain, "opt", arguments)?;
+    // No contraction of a * b + c: the host rounds twice, and so must the device.
+    let mut arguments: Vec<OsString> = target.iter().map(OsString::from).collect();
+    arguments.extend(["-O3", "-fp-contract=off", "-o"].map(OsString::from));
+    arguments.extend([OsString::from(ptx), bitcode.clone().into()]);
+    tool(toolchain, "llc", arguments)?;
+    fs::remove_file(&bitcode).map_err(|source| Error::io("remove", &bitcode, source))
+}
