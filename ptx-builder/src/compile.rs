@@ -270,6 +270,7 @@ pub(crate) fn compile(
         "debug=0".to_owned(),
         "lto=\"off\"".to_owned(),
         "codegen-units=1".to_owned(),
+        "incremental=false".to_owned(),
         format!("panic=\"{}\"", if profile.immediate_abort { "immediate-abort" } else { "abort" }),
         format!("rustflags=[\"-Ctarget-cpu={arch}\",\"-Cno-prepopulate-passes\"]"),
         "package.core.rustflags=[]".to_owned(),

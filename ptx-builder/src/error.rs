@@ -1,12 +1,13 @@
 //! Errors of a build.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::Arch;
 use crate::toolchain::NotFound;
 
 /// Why a kernel crate could not be built.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// There is no compiler for the device.
@@ -102,5 +103,12 @@ pub enum Error {
 impl Error {
     pub(crate) fn io(action: &'static str, path: &Path, source: std::io::Error) -> Error {
         Error::Io { action, path: path.to_path_buf(), source }
+    }
+}
+
+/// The same text as `Display`: a build script that returns the error from `main` shows it so.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }

@@ -208,7 +208,12 @@ impl CudaBuilder {
     ///
     /// Every variant of [`Error`] but [`Error::NoModule`]. The kernel crate's own compile errors go to standard error
     /// as cargo prints them, before [`Error::Compile`] is returned.
-    pub fn build(self) -> Result<Build, Error> {
+    pub fn build(mut self) -> Result<Build, Error> {
+        // The inner cargo runs in the kernel crate's folder, where relative paths would mean something else.
+        let folders = [Some(&mut self.crate_folder), self.target_dir.as_mut(), self.out_dir.as_mut()];
+        for folder in folders.into_iter().flatten() {
+            *folder = std::path::absolute(&*folder).map_err(|source| Error::io("find", folder, source))?;
+        }
         let build = self.build_or_reuse();
         if self.cargo_directives {
             self.print_directives(&build);
@@ -242,7 +247,6 @@ impl CudaBuilder {
             None => env::var_os("OUT_DIR").map(PathBuf::from).ok_or(Error::NoOutDir)?,
         };
         fs::create_dir_all(&out).map_err(|source| Error::io("create", &out, source))?;
-        let out = out.canonicalize().map_err(|source| Error::io("read", &out, source))?;
         let ptxas = ptxas::find(&self.ptxas_search);
         let options = record::options_key(self, ptxas.as_deref());
         let folder = out.join("ptx").join(self.variant());

@@ -93,7 +93,7 @@ pub(crate) fn link_kernels(
     link(toolchain, &objects, &user)?;
 
     // Of core's tens of thousands of functions, only those that something calls.
-    let core = link_core(toolchain, &bitcode.core, folder)?;
+    let core = link_core(toolchain, &bitcode.core, folder.parent().unwrap_or(folder))?;
     let all = folder.join("all.bc");
     let only_needed = ["--only-needed", "-o"].map(OsString::from);
     tool(toolchain, "llvm-link", only_needed.into_iter().chain([&all, &user, &core].map(OsString::from)))?;
@@ -106,7 +106,7 @@ pub(crate) fn link_kernels(
     Ok(Linked { bitcode, groups, allowances, zeroed: rewritten.zeroed })
 }
 
-/// `core` and its helpers as one module, kept as long as the rlibs are the same files.
+/// `core` and its helpers as one module, kept in `folder` as long as the rlibs are the same files.
 fn link_core(toolchain: &Toolchain, rlibs: &[PathBuf], folder: &Path) -> Result<PathBuf, Error> {
     let mut hasher = DefaultHasher::new();
     for rlib in rlibs {

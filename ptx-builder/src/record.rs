@@ -28,8 +28,7 @@ pub(crate) fn hash(value: &impl Hash) -> u64 {
 /// Everything that a build is told, as one string.
 pub(crate) fn options_key(builder: &CudaBuilder, ptxas: Option<&Path>) -> String {
     let named = std::env::var_os(toolchain::VARIABLE);
-    let folder = builder.crate_folder.canonicalize().ok();
-    format!("{:016x}", hash(&(format!("{builder:?} {ptxas:?} {named:?} {folder:?}"), OWN_SOURCE)))
+    format!("{:016x}", hash(&(format!("{builder:?} {ptxas:?} {named:?}"), OWN_SOURCE)))
 }
 
 /// A fingerprint of the contents of all files in `inputs` and below.
