@@ -104,11 +104,15 @@ double time_on_stream(Call call) {
     constexpr int kRuns = 7;
     for (int i = 0; i < 3; ++i) call(i);
     Stopwatch watch;
-    const double once = watch.microseconds([&] { for (int i = 0; i < 3; ++i) call(i); }) / 3;
+    const double once = watch.microseconds([&] {
+        for (int i = 0; i < 3; ++i) call(i);
+    }) / 3;
     const int calls = static_cast<int>(std::clamp(kRunMicroseconds / once, 5.0, 2000.0));
     std::vector<double> runs;
     for (int run = 0; run < kRuns; ++run)
-        runs.push_back(watch.microseconds([&] { for (int i = 0; i < calls; ++i) call(i); }) / calls);
+        runs.push_back(watch.microseconds([&] {
+            for (int i = 0; i < calls; ++i) call(i);
+        }) / calls);
     CHECK(cudaGetLastError());
     return median(runs);
 }
@@ -132,7 +136,9 @@ double time_in_graph(Call call) {
     return median(replays) / machine.graph_launches;
 }
 
-void header() { std::printf("peer,section,operation,type,segments,length,stream_us,graph_us,stream_gbps,graph_gbps\n"); }
+void header() {
+    std::printf("peer,section,operation,type,segments,length,stream_us,graph_us,stream_gbps,graph_gbps\n");
+}
 
 // Times a call both ways and prints its row; `bytes` is what one call moves.
 template <class Call>
@@ -167,8 +173,10 @@ __device__ unsigned scramble(unsigned long long index, unsigned seed) {
 
 template <class T>
 __device__ T value_from(unsigned bits) {
-    if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<int>(bits & 0xff) - 128);
-    else return static_cast<T>(static_cast<float>(bits & 0xffff) / 32768.0f - 1.0f);
+    if constexpr (std::is_integral_v<T>)
+        return static_cast<T>(static_cast<int>(bits & 0xff) - 128);
+    else
+        return static_cast<T>(static_cast<float>(bits & 0xffff) / 32768.0f - 1.0f);
 }
 
 template <class T>
@@ -185,8 +193,8 @@ __global__ void ramp_kernel(int* data, size_t count, unsigned multiply, unsigned
 // The whole arena as values of T: whole numbers from -128 to 127, or floats from -1 to 1.
 template <class T>
 void fill_arena() {
-    fill_kernel<T><<<machine.multiprocessors * 8, 256, 0, machine.stream>>>(
-        reinterpret_cast<T*>(machine.arena), kArenaBytes / sizeof(T), 12345u);
+    fill_kernel<T><<<machine.multiprocessors * 8, 256, 0, machine.stream>>>(reinterpret_cast<T*>(machine.arena),
+                                                                            kArenaBytes / sizeof(T), 12345u);
     CHECK(cudaGetLastError());
 }
 
@@ -203,8 +211,10 @@ enum class Fold { kSum, kMin, kMax, kSquares };
 
 template <class Wide, class T>
 __device__ Wide widen(T x) {
-    if constexpr (std::is_same_v<T, __half>) return static_cast<Wide>(__half2float(x));
-    else return static_cast<Wide>(x);
+    if constexpr (std::is_same_v<T, __half>)
+        return static_cast<Wide>(__half2float(x));
+    else
+        return static_cast<Wide>(x);
 }
 
 template <class T, class Wide>
@@ -213,10 +223,18 @@ __global__ void plain_fold(const T* data, size_t count, Fold fold, Wide* lanes) 
     for (size_t i = threadIdx.x; i < count; i += blockDim.x) {
         const Wide x = widen<Wide>(data[i]);
         switch (fold) {
-            case Fold::kSum: state += x; break;
-            case Fold::kSquares: state += x * x; break;
-            case Fold::kMin: state = x < state ? x : state; break;
-            case Fold::kMax: state = x > state ? x : state; break;
+            case Fold::kSum:
+                state += x;
+                break;
+            case Fold::kSquares:
+                state += x * x;
+                break;
+            case Fold::kMin:
+                state = x < state ? x : state;
+                break;
+            case Fold::kMax:
+                state = x > state ? x : state;
+                break;
         }
     }
     lanes[threadIdx.x] = state;
@@ -242,16 +260,20 @@ void verify(const char* what, const T* data, size_t count, Fold fold, const R* r
     Wide expected = host[0];
     for (int lane = 1; lane < kLanes; ++lane) {
         const Wide x = host[lane];
-        if (fold == Fold::kMin) expected = std::min(expected, x);
-        else if (fold == Fold::kMax) expected = std::max(expected, x);
-        else expected += x;
+        if (fold == Fold::kMin)
+            expected = std::min(expected, x);
+        else if (fold == Fold::kMax)
+            expected = std::max(expected, x);
+        else
+            expected += x;
     }
     const double difference = std::fabs(static_cast<double>(got) - static_cast<double>(expected));
     const bool is_sum = fold == Fold::kSum || fold == Fold::kSquares;
     // The elements are at most 1 in magnitude: rounding errors of a random walk, with room.
-    const double allowed = std::is_floating_point_v<R> && is_sum
-                               ? 64.0 * std::numeric_limits<R>::epsilon() * (std::sqrt(static_cast<double>(count)) + std::fabs(expected))
-                               : 0.0;
+    const double allowed =
+        std::is_floating_point_v<R> && is_sum
+            ? 64.0 * std::numeric_limits<R>::epsilon() * (std::sqrt(static_cast<double>(count)) + std::fabs(expected))
+            : 0.0;
     if (!(difference <= allowed)) {
         std::fprintf(stderr, "%s of %zu elements: got %.17g, expected %.17g, allowed difference %g\n", what, count,
                      static_cast<double>(got), static_cast<double>(expected), allowed);
@@ -303,7 +325,8 @@ void section_limit(int min_log, int max_log) {
     }
     const size_t bytes = size_t{1} << 30;
     report("limit", "limit", "copy", "f32", 1, bytes / 4, 2 * bytes, [=](int i) {
-        CHECK(cudaMemcpyAsync(machine.output, machine.slot<char>(bytes, i), bytes, cudaMemcpyDeviceToDevice, machine.stream));
+        CHECK(cudaMemcpyAsync(machine.output, machine.slot<char>(bytes, i), bytes, cudaMemcpyDeviceToDevice,
+                              machine.stream));
     });
 }
 
@@ -314,7 +337,8 @@ void sum(const char* section, const char* type, size_t count) {
     T* out = reinterpret_cast<T*>(machine.output);
     const size_t bytes = count * sizeof(T);
     const auto call = prepared([=](void* scratch, size_t& size, int i) {
-        return cub::DeviceReduce::Sum(scratch, size, machine.slot<T>(bytes, i), out, static_cast<long long>(count), machine.stream);
+        return cub::DeviceReduce::Sum(scratch, size, machine.slot<T>(bytes, i), out, static_cast<long long>(count),
+                                      machine.stream);
     });
     call(0);
     verify("sum", machine.slot<T>(bytes, 0), count, Fold::kSum, out);
@@ -341,8 +365,10 @@ void extremum(const char* type, size_t count) {
     const size_t bytes = count * sizeof(T);
     const auto call = prepared([=](void* scratch, size_t& size, int i) {
         const T* in = machine.slot<T>(bytes, i);
-        if constexpr (kIsMax) return cub::DeviceReduce::Max(scratch, size, in, out, static_cast<long long>(count), machine.stream);
-        else return cub::DeviceReduce::Min(scratch, size, in, out, static_cast<long long>(count), machine.stream);
+        if constexpr (kIsMax)
+            return cub::DeviceReduce::Max(scratch, size, in, out, static_cast<long long>(count), machine.stream);
+        else
+            return cub::DeviceReduce::Min(scratch, size, in, out, static_cast<long long>(count), machine.stream);
     });
     call(0);
     verify(kIsMax ? "max" : "min", machine.slot<T>(bytes, 0), count, kIsMax ? Fold::kMax : Fold::kMin, out);
@@ -354,7 +380,8 @@ void argmax(size_t count) {
     long long* index = reinterpret_cast<long long*>(machine.output + 256);
     const size_t bytes = count * sizeof(float);
     const auto call = prepared([=](void* scratch, size_t& size, int i) {
-        return cub::DeviceReduce::ArgMax(scratch, size, machine.slot<float>(bytes, i), out, index, static_cast<long long>(count), machine.stream);
+        return cub::DeviceReduce::ArgMax(scratch, size, machine.slot<float>(bytes, i), out, index,
+                                         static_cast<long long>(count), machine.stream);
     });
     call(0);
     verify("argmax", machine.slot<float>(bytes, 0), count, Fold::kMax, out);
@@ -369,8 +396,9 @@ void sum_of_squares(size_t count) {
     float* out = reinterpret_cast<float*>(machine.output);
     const size_t bytes = count * sizeof(float);
     const auto call = prepared([=](void* scratch, size_t& size, int i) {
-        return cub::DeviceReduce::TransformReduce(scratch, size, machine.slot<float>(bytes, i), out, static_cast<long long>(count),
-                                                  cuda::std::plus<float>{}, Square{}, 0.0f, machine.stream);
+        return cub::DeviceReduce::TransformReduce(scratch, size, machine.slot<float>(bytes, i), out,
+                                                  static_cast<long long>(count), cuda::std::plus<float>{}, Square{},
+                                                  0.0f, machine.stream);
     });
     call(0);
     verify("sum of squares", machine.slot<float>(bytes, 0), count, Fold::kSquares, out);
@@ -417,15 +445,20 @@ void section_rows(int, int max_log) {
         for (int log = 0; log <= total; log += 2) {
             const size_t segments = size_t{1} << log, length = size_t{1} << (total - log);
             const size_t bytes = sizeof(float) << total, moved = bytes + segments * sizeof(float);
-            report("cub", "rows", "sum_fixed", "f32", segments, length, moved, prepared([=](void* scratch, size_t& size, int i) {
-                return cub::DeviceSegmentedReduce::Sum(scratch, size, machine.slot<float>(bytes, i), out,
-                                                       static_cast<long long>(segments), static_cast<int>(length), machine.stream);
-            }));
-            const int* offsets = ramp(machine.output + kOutputBytes / 2, segments + 1, static_cast<unsigned>(length), 1);
-            report("cub", "rows", "sum_offsets", "f32", segments, length, moved + segments * sizeof(int), prepared([=](void* scratch, size_t& size, int i) {
-                return cub::DeviceSegmentedReduce::Sum(scratch, size, machine.slot<float>(bytes, i), out,
-                                                       static_cast<long long>(segments), offsets, offsets + 1, machine.stream);
-            }));
+            report("cub", "rows", "sum_fixed", "f32", segments, length, moved,
+                   prepared([=](void* scratch, size_t& size, int i) {
+                       return cub::DeviceSegmentedReduce::Sum(scratch, size, machine.slot<float>(bytes, i), out,
+                                                              static_cast<long long>(segments),
+                                                              static_cast<int>(length), machine.stream);
+                   }));
+            const int* offsets =
+                ramp(machine.output + kOutputBytes / 2, segments + 1, static_cast<unsigned>(length), 1);
+            report("cub", "rows", "sum_offsets", "f32", segments, length, moved + segments * sizeof(int),
+                   prepared([=](void* scratch, size_t& size, int i) {
+                       return cub::DeviceSegmentedReduce::Sum(scratch, size, machine.slot<float>(bytes, i), out,
+                                                              static_cast<long long>(segments), offsets, offsets + 1,
+                                                              machine.stream);
+                   }));
         }
     }
 }
@@ -435,9 +468,11 @@ void section_scan(int min_log, int max_log) {
     float* out = reinterpret_cast<float*>(machine.output);
     for (int log = std::max(min_log, 10); log <= std::min(max_log, 28); log += 2) {
         const size_t count = size_t{1} << log, bytes = count * sizeof(float);
-        report("cub", "scan", "inclusive_sum", "f32", 1, count, 2 * bytes, prepared([=](void* scratch, size_t& size, int i) {
-            return cub::DeviceScan::InclusiveSum(scratch, size, machine.slot<float>(bytes, i), out, static_cast<long long>(count), machine.stream);
-        }));
+        report("cub", "scan", "inclusive_sum", "f32", 1, count, 2 * bytes,
+               prepared([=](void* scratch, size_t& size, int i) {
+                   return cub::DeviceScan::InclusiveSum(scratch, size, machine.slot<float>(bytes, i), out,
+                                                        static_cast<long long>(count), machine.stream);
+               }));
     }
 }
 
@@ -451,10 +486,12 @@ void section_keys(int, int max_log) {
             int* unique = reinterpret_cast<int*>(machine.output + kOutputBytes / 4);
             float* sums = reinterpret_cast<float*>(machine.output + kOutputBytes / 2);
             int* found = reinterpret_cast<int*>(machine.output + kOutputBytes / 4 * 3);
-            report("cub", "keys", "sum_by_key", "f32", runs, count / runs, 2 * bytes + runs * 8, prepared([=](void* scratch, size_t& size, int i) {
-                return cub::DeviceReduce::ReduceByKey(scratch, size, keys, unique, machine.slot<float>(bytes, i), sums, found,
-                                                      cuda::std::plus<float>{}, static_cast<long long>(count), machine.stream);
-            }));
+            report("cub", "keys", "sum_by_key", "f32", runs, count / runs, 2 * bytes + runs * 8,
+                   prepared([=](void* scratch, size_t& size, int i) {
+                       return cub::DeviceReduce::ReduceByKey(scratch, size, keys, unique, machine.slot<float>(bytes, i),
+                                                             sums, found, cuda::std::plus<float>{},
+                                                             static_cast<long long>(count), machine.stream);
+                   }));
         }
     }
 }
@@ -471,7 +508,9 @@ constexpr Section kSections[] = {
 };
 
 [[noreturn]] void usage(const char* program) {
-    std::fprintf(stderr, "usage: %s [limit|sum|ops|rows|scan|keys|reduce...] [--min-log N] [--max-log N] [--graph-launches N]\n", program);
+    std::fprintf(
+        stderr, "usage: %s [limit|sum|ops|rows|scan|keys|reduce...] [--min-log N] [--max-log N] [--graph-launches N]\n",
+        program);
     std::exit(2);
 }
 
@@ -482,12 +521,16 @@ int main(int argc, char** argv) {
     int min_log = 10, max_log = 30;
     for (int i = 1; i < argc; ++i) {
         const std::string word = argv[i];
-        int* number = word == "--min-log" ? &min_log : word == "--max-log" ? &max_log : word == "--graph-launches" ? &machine.graph_launches : nullptr;
+        int* number = word == "--min-log"          ? &min_log
+                      : word == "--max-log"        ? &max_log
+                      : word == "--graph-launches" ? &machine.graph_launches
+                                                   : nullptr;
         if (number) {
             if (++i == argc || (*number = std::atoi(argv[i])) < 1) usage(argv[0]);
             continue;
         }
-        const bool known = word == "reduce" || std::any_of(std::begin(kSections), std::end(kSections), [&](const Section& s) { return word == s.name; });
+        const bool known = word == "reduce" || std::any_of(std::begin(kSections), std::end(kSections),
+                                                           [&](const Section& s) { return word == s.name; });
         if (!known) usage(argv[0]);
         wanted.push_back(word);
     }
@@ -501,12 +544,14 @@ int main(int argc, char** argv) {
     CHECK(cudaStreamCreateWithFlags(&machine.stream, cudaStreamNonBlocking));
     CHECK(cudaMalloc(&machine.arena, kArenaBytes));
     CHECK(cudaMalloc(&machine.output, kOutputBytes));
-    std::printf("# %s, %d multiprocessors, L2 %d bytes, CUDA driver %d.%d, CUB %d.%d.%d, %d launches a graph\n", device.name,
-                device.multiProcessorCount, device.l2CacheSize, driver / 1000, driver % 1000 / 10, CUB_MAJOR_VERSION, CUB_MINOR_VERSION,
-                CUB_SUBMINOR_VERSION, machine.graph_launches);
+    std::printf("# %s, %d multiprocessors, L2 %d bytes, CUDA driver %d.%d, CUB %d.%d.%d, %d launches a graph\n",
+                device.name, device.multiProcessorCount, device.l2CacheSize, driver / 1000, driver % 1000 / 10,
+                CUB_MAJOR_VERSION, CUB_MINOR_VERSION, CUB_SUBMINOR_VERSION, machine.graph_launches);
     header();
     for (const Section& section : kSections) {
-        const auto names = [&](const std::string& word) { return word == section.name || (word == "reduce" && section.in_reduce); };
+        const auto names = [&](const std::string& word) {
+            return word == section.name || (word == "reduce" && section.in_reduce);
+        };
         if (wanted.empty() || std::any_of(wanted.begin(), wanted.end(), names)) section.run(min_log, max_log);
     }
     CHECK(cudaStreamSynchronize(machine.stream));

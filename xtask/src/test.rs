@@ -4,7 +4,8 @@ use std::env;
 use std::fs;
 use std::process::Command;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 
 use crate::driver::{self, Driver};
 use crate::steps::Steps;
@@ -116,11 +117,11 @@ fn all(
     })?;
     if lints {
         steps.step("warpfold info, cuda", |log| {
-            let text =
-                log.run(cuda.set(&mut workspace.cargo(&["run", "--features", "cuda", "--", "info"])))?;
-            let no_device =
-                text.to_lowercase().contains("no cuda") || text.to_lowercase().contains("no device");
-            ensure!(no_device != cuda.has_gpu(), "`warpfold info` misjudges this machine: {}", cuda.words());
+            let arguments = ["run", "--quiet", "--features", "cuda", "--", "info"];
+            log.run(cuda.set(&mut workspace.cargo(&arguments)))?;
+            let text = log.run(cuda.set(workspace.cargo(&arguments).arg("--json")))?;
+            let cuda_line = judge_info(&text, cuda.has_gpu())?;
+            log.note(cuda_line);
             Ok(())
         })?;
     }
@@ -193,5 +194,43 @@ impl Cuda {
             command.env("LD_LIBRARY_PATH", env::join_paths(all).unwrap_or_default());
         }
         command
+    }
+}
+
+/// Checks what `warpfold info --json` printed against what the driver said; returns what it says of cuda.
+fn judge_info(output: &str, has_gpu: bool) -> Result<String> {
+    let object = output
+        .lines()
+        .find(|line| line.starts_with('{'))
+        .context("`warpfold info --json` printed no object")?;
+    let info: Value = serde_json::from_str(object).context("`warpfold info --json` is not JSON")?;
+    let backends = info["backends"].as_array().into_iter().flatten();
+    let cuda =
+        backends.into_iter().find(|backend| backend["name"] == "cuda").context("it names no backend cuda")?;
+    ensure!(cuda["built"] == true, "it says that cuda is not built in: {cuda}");
+    ensure!(cuda["available"] == has_gpu, "it misjudges this machine: {cuda}");
+    let devices = info["devices"].as_array().map_or(0, Vec::len);
+    ensure!((devices > 0) == has_gpu, "it lists {devices} devices: {cuda}");
+    Ok(format!("cuda: {}", cuda["note"].as_str().unwrap_or("no word")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_must_see_the_machine_as_it_is() {
+        let line = |built: bool, available: bool, devices: &str| {
+            format!(
+                "$ cargo run\n{{\"backends\":[{{\"name\":\"cpu\"}},{{\"name\":\"cuda\",\"built\":{built},\
+                 \"available\":{available},\"note\":\"why\"}}],\"devices\":{devices}}}\n"
+            )
+        };
+        assert_eq!(judge_info(&line(true, false, "[]"), false).unwrap(), "cuda: why");
+        assert!(judge_info(&line(true, true, "[{}]"), true).is_ok());
+        assert!(judge_info(&line(true, true, "[{}]"), false).is_err());
+        assert!(judge_info(&line(true, false, "[]"), true).is_err());
+        assert!(judge_info(&line(false, false, "[]"), false).is_err());
+        assert!(judge_info("backend cuda: not available", false).is_err());
     }
 }
