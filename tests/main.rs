@@ -2,3 +2,6 @@
 
 #[cfg(feature = "cli")]
 mod cli;
+
+#[cfg(not(feature = "cuda"))]
+mod left_out;

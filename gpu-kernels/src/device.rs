@@ -93,8 +93,9 @@ pub unsafe fn reduce_chunks<Op: Monoid, const V: usize>(params: &ReduceParams<Op
     fence::acq_rel_gpu();
     let merge = Merge { op: params.op };
     // SAFETY: `chunks` values, all written.
-    let lanes =
-        unsafe { lanes::fold::<_, 1, 8>(&merge, params.partials, 0, params.chunks as u64, thread, FOLD_LANES) };
+    let lanes = unsafe {
+        lanes::fold::<_, 1, 8>(&merge, params.partials, 0, params.chunks as u64, thread, FOLD_LANES)
+    };
     let acc = warp::reduce(&params.op, lanes.acc[0], thread, FOLD_LANES, params.chunks.min(FOLD_LANES));
     if thread == 0 {
         // SAFETY: the caller's promise.

@@ -78,7 +78,8 @@ pub unsafe fn fold<Op: Monoid, const V: usize, const U: usize>(
         while slot < V {
             if (slot as u32) < tail {
                 // SAFETY: vectors * V + slot < rest.
-                tail_items[slot] = Some(unsafe { global::load(body.wrapping_add(vectors as usize * V + slot)) });
+                tail_items[slot] =
+                    Some(unsafe { global::load(body.wrapping_add(vectors as usize * V + slot)) });
             }
             slot += 1;
         }
@@ -135,8 +136,7 @@ pub unsafe fn fold<Op: Monoid, const V: usize, const U: usize>(
     while slot < V {
         if let Some(item) = tail_items[slot] {
             let index = base + vectors * V as u64 + slot as u64;
-            acc[slot] =
-                if begun[slot] { op.push(acc[slot], item, index) } else { op.lift(item, index) };
+            acc[slot] = if begun[slot] { op.push(acc[slot], item, index) } else { op.lift(item, index) };
         }
         slot += 1;
     }

@@ -1,2 +1,1 @@
 //! Procedural macros of warpfold-simt.
-

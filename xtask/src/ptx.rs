@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use warpfold_ptx_builder::{Arch, Build, CudaBuilder, ImageKind};
 
@@ -11,10 +11,10 @@ use crate::occupancy::{Occupancy, occupancy};
 use crate::workspace::Workspace;
 
 /// The oldest architecture supported, and the two that most programs meet.
-pub const ARCHS: [Arch; 3] = [Arch::Sm75, Arch::Sm80, Arch::Sm90];
+const ARCHS: [Arch; 3] = [Arch::Sm75, Arch::Sm80, Arch::Sm90];
 
 /// Threads of a block where the PTX does not say: what the device-wide reductions launch with.
-pub const THREADS: u32 = 512;
+const THREADS: u32 = 512;
 
 /// Options of `cargo xtask ptx`.
 #[derive(clap::Args)]
@@ -34,6 +34,9 @@ pub struct Options {
     /// Copy the .ptx and .cubin files into this folder
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
+    /// Fail where a kernel has a stack frame or spills without an allowance, where anything is warned of, or without ptxas
+    #[arg(long)]
+    strict: bool,
     /// Only entries whose name contains this
     filter: Option<String>,
 }
@@ -42,7 +45,7 @@ pub struct Options {
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let archs = if options.archs.is_empty() { ARCHS.to_vec() } else { options.archs.clone() };
     let crate_folder = options.kernel_crate.clone().unwrap_or_else(|| workspace.root.join("builtins"));
-    let build = build(workspace, &crate_folder, &archs, false)?;
+    let build = build(workspace, &crate_folder, &archs, options.strict)?;
     if let Some(folder) = &options.keep {
         keep(&build, folder)?;
     }
@@ -52,15 +55,23 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         println!("{}", serde_json::to_string_pretty(&rows.iter().map(Row::json).collect::<Vec<_>>())?);
     } else {
         print!("{}", table(&rows));
-        for warning in &build.warnings {
-            eprintln!("{warning}");
-        }
+    }
+    for warning in &build.warnings {
+        eprintln!("warning: {warning}");
+    }
+    if options.strict {
+        ensure!(build.warnings.is_empty(), "{} warnings, see above", build.warnings.len());
+        ensure!(build.ptxas.is_some() && !rows.is_empty(), "nothing was assembled");
+    }
+    if !options.json {
+        let archs: Vec<String> = archs.iter().map(Arch::to_string).collect();
+        println!("{} modules, {} rows, assembled for {}", build.modules.len(), rows.len(), archs.join(", "));
     }
     Ok(())
 }
 
 /// Builds a kernel crate and assembles it for every one of `archs`. If `strict`, local memory is an error.
-pub fn build(workspace: &Workspace, crate_folder: &Path, archs: &[Arch], strict: bool) -> Result<Build> {
+fn build(workspace: &Workspace, crate_folder: &Path, archs: &[Arch], strict: bool) -> Result<Build> {
     let builder = CudaBuilder::new(crate_folder)
         .archs(archs.iter().copied())
         .cubin(archs.iter().copied())
@@ -74,11 +85,10 @@ pub fn build(workspace: &Workspace, crate_folder: &Path, archs: &[Arch], strict:
 }
 
 /// What one kernel takes on one architecture.
-pub struct Row {
+struct Row {
     module: String,
     arch: u32,
-    /// The kernel's name.
-    pub entry: String,
+    entry: String,
     registers: u32,
     shared: u32,
     spills: u32,
@@ -90,7 +100,7 @@ pub struct Row {
 }
 
 /// One row for each kernel and architecture that was assembled.
-pub fn rows(build: &Build, threads: u32) -> Result<Vec<Row>> {
+fn rows(build: &Build, threads: u32) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for module in &build.modules {
         for (arch, used) in module.resources.iter().filter(|(_, used)| used.is_entry) {
@@ -120,6 +130,7 @@ pub fn rows(build: &Build, threads: u32) -> Result<Vec<Row>> {
             });
         }
     }
+    rows.sort_by(|a, b| (&a.module, &a.entry, a.arch).cmp(&(&b.module, &b.entry, b.arch)));
     Ok(rows)
 }
 

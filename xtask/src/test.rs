@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::driver::{self, Driver};
 use crate::steps::Steps;
 use crate::workspace::Workspace;
-use crate::{ptx, setup, stub};
+use crate::{setup, stub};
 
 /// Options of `cargo xtask test`.
 #[derive(clap::Args)]
@@ -98,12 +98,10 @@ fn all(
     let Some(cuda) = cuda else { return Ok(()) };
 
     steps.step("kernels", |log| {
-        let build = ptx::build(workspace, &workspace.root.join("builtins"), &ptx::ARCHS, true)?;
-        ensure!(build.ptxas.is_some(), "no ptxas: nothing was assembled");
-        ensure!(build.warnings.is_empty(), "{}", build.warnings.join("\n"));
-        let rows = ptx::rows(&build, ptx::THREADS)?;
-        let archs = ptx::ARCHS.map(|arch| arch.to_string()).join(", ");
-        log.note(format!("{} modules assembled, {} kernels over {archs}", build.modules.len(), rows.len()));
+        // This program once more, so that what the compilers say goes into the log.
+        let mut command = Command::new(env::current_exe().context("this program has no path")?);
+        let text = log.run(command.args(["ptx", "--strict"]))?;
+        log.note(text.lines().next_back().unwrap_or_default());
         Ok(())
     })?;
     steps.step("tests, cuda", |log| {
