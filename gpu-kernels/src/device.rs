@@ -1,14 +1,18 @@
 //! Reductions of a whole array.
 //!
 //! One block folds a short array ([`reduce_one`]). A longer one is cut into chunks, a block each
-//! ([`reduce_chunks`]); the last block to finish folds the chunks' values, in the same launch.
+//! (`reduce_short` and `reduce_long`: [`reduce_chunks`]); the last block to finish folds the chunks' values, in the same launch.
 
-use warpfold_monoid::{Monoid, Plain, fingerprint, tree::FOLD_LANES};
+use warpfold_monoid::{
+    Monoid,
+    tree::{FOLD_LANES, VECTORS_A_GROUP},
+};
 use warpfold_simt::{
-    atomic, fence, global,
+    atomic, global,
+    hint::{cold_path, nounroll},
     shared::Shared,
     thread::{block_idx_x, thread_idx_x},
-    warp::shuffle_idx,
+    warp::{shuffle_idx, sync_warp},
 };
 
 use crate::{
@@ -41,7 +45,7 @@ pub struct ReduceParams<Op: Monoid> {
 }
 
 /// Vectors that a thread has in flight.
-pub const VECTORS_IN_FLIGHT: usize = 4;
+pub const VECTORS_IN_FLIGHT: usize = VECTORS_A_GROUP as usize;
 
 /// Reduces an array of at most one chunk in one block of `max(groups, 32)` threads.
 ///
@@ -50,10 +54,13 @@ pub const VECTORS_IN_FLIGHT: usize = 4;
 /// `input` has `n` readable items and `output` is writable; `groups` is that of the array's
 /// [`Shape`](warpfold_monoid::tree::Shape).
 #[inline(always)]
-pub unsafe fn reduce_one<Op: Monoid, const V: usize>(params: &ReduceParams<Op>, shared: Shared<Op::Acc>) {
+pub unsafe fn reduce_one<Op: Monoid, const V: usize, const U: usize>(
+    params: &ReduceParams<Op>,
+    shared: Shared<Op::Acc>,
+) {
     let thread = thread_idx_x();
     // SAFETY: the caller's promise.
-    let acc = unsafe { chunk_value::<Op, V>(params, 0, params.n, shared) };
+    let acc = unsafe { chunk_value::<Op, V, U>(params, 0, params.n, params.groups, shared) };
     if thread == 0 {
         let acc = if params.n == 0 { params.op.identity() } else { acc };
         // SAFETY: the caller's promise.
@@ -61,42 +68,44 @@ pub unsafe fn reduce_one<Op: Monoid, const V: usize>(params: &ReduceParams<Op>, 
     }
 }
 
-/// Reduces an array of several chunks, one block of `groups` threads (at least 64) a chunk.
+/// Reduces an array of several chunks, one block of `G` threads a chunk.
+///
+/// `G` is the array's [`Shape::groups`](warpfold_monoid::tree::Shape::groups), a constant here because short
+/// reductions are bound by the instructions that they fetch.
 ///
 /// # Safety
 ///
 /// As for [`reduce_one`]; `partials` has room for `chunks` values, which with `ticket` (0 at the start) belong to
 /// this launch alone.
 #[inline(always)]
-pub unsafe fn reduce_chunks<Op: Monoid, const V: usize>(params: &ReduceParams<Op>, shared: Shared<Op::Acc>) {
+pub unsafe fn reduce_chunks<Op: Monoid, const V: usize, const U: usize, const G: u32>(
+    params: &ReduceParams<Op>,
+    shared: Shared<Op::Acc>,
+) {
     let thread = thread_idx_x();
     let chunk = block_idx_x();
     let start = chunk as u64 * params.chunk;
     let len = params.chunk.min(params.n - start);
     // SAFETY: the caller's promise.
-    let acc = unsafe { chunk_value::<Op, V>(params, start, len, shared) };
+    let acc = unsafe { chunk_value::<Op, V, U>(params, start, len, G, shared) };
     if thread >= 32 {
         return;
     }
     let mut finished = 0;
     if thread == 0 {
-        // SAFETY: one block, one partial. The fence orders it before the ticket.
+        // SAFETY: one block, one partial.
         unsafe { global::store(params.partials.wrapping_add(chunk as usize), acc) };
-        fence::acq_rel_gpu();
+        // Release: the partial is visible before the ticket is. Acquire: whoever takes the last ticket sees all.
         // SAFETY: the caller's promise.
-        finished = unsafe { atomic::fetch_add_relaxed_gpu(params.ticket, 1) };
+        finished = unsafe { atomic::fetch_add_acq_rel_gpu(params.ticket, 1) };
     }
     if shuffle_idx(FULL, finished, 0) != params.chunks - 1 {
         return;
     }
-    // Every other block took its ticket before, after its fence: this one makes their values visible here.
-    fence::acq_rel_gpu();
-    let merge = Merge { op: params.op };
+    // What thread 0 acquired, its warp may read from here on.
+    sync_warp(FULL);
     // SAFETY: `chunks` values, all written.
-    let lanes = unsafe {
-        lanes::fold::<_, 1, 8>(&merge, params.partials, 0, params.chunks as u64, thread, FOLD_LANES)
-    };
-    let acc = warp::reduce(&params.op, lanes.acc[0], thread, FOLD_LANES, params.chunks.min(FOLD_LANES));
+    let acc = unsafe { fold_partials(&params.op, params.partials, params.chunks, thread) };
     if thread == 0 {
         // SAFETY: the caller's promise.
         unsafe {
@@ -106,23 +115,65 @@ pub unsafe fn reduce_chunks<Op: Monoid, const V: usize>(params: &ReduceParams<Op
     }
 }
 
+/// Folds the chunks' values in one warp, the result in its first lane.
+///
+/// # Safety
+///
+/// `count` (at least 1) values are readable, and every write of them is visible to the warp.
+#[inline(always)]
+unsafe fn fold_partials<Op: Monoid>(op: &Op, partials: *const Op::Acc, count: u32, lane: u32) -> Op::Acc {
+    const BATCH: u32 = 8;
+    let mut acc = op.identity();
+    let mut next = lane;
+    while next < count {
+        nounroll();
+        // The last value stands in for those that are not there, so that no load waits for a branch.
+        // SAFETY: clamped to what is there.
+        let batch: [Op::Acc; BATCH as usize] = core::array::from_fn(|u| unsafe {
+            global::load_cg(partials.wrapping_add((next + u as u32 * FOLD_LANES).min(count - 1) as usize))
+        });
+        let mut u = 0;
+        while u < BATCH {
+            let position = next + u * FOLD_LANES;
+            if position == lane {
+                acc = batch[0];
+            } else if position < count {
+                acc = op.combine(acc, batch[u as usize]);
+            }
+            u += 1;
+        }
+        next += BATCH * FOLD_LANES;
+    }
+    warp::reduce(op, acc, lane, FOLD_LANES, Some(count.min(FOLD_LANES)))
+}
+
 /// The value of items `start .. start + len`, in thread 0.
 ///
 /// # Safety
 ///
 /// They are readable.
 #[inline(always)]
-unsafe fn chunk_value<Op: Monoid, const V: usize>(
+unsafe fn chunk_value<Op: Monoid, const V: usize, const U: usize>(
     params: &ReduceParams<Op>,
     start: u64,
     len: u64,
+    groups: u32,
     shared: Shared<Op::Acc>,
 ) -> Op::Acc {
-    let (op, thread, groups) = (&params.op, thread_idx_x(), params.groups);
+    let (op, thread) = (&params.op, thread_idx_x());
     let items = params.input.wrapping_add(start as usize);
+    let batch = U as u64 * V as u64 * groups as u64;
+    if is_vector_aligned::<Op::Item, V>(items) && len & (batch - 1) == 0 && len > 0 && groups >= 32 {
+        let batches = (len >> batch.trailing_zeros()) as u32;
+        // SAFETY: the caller's promise; a whole number of batches.
+        let acc = unsafe { lanes::fold_whole::<Op, V, U>(op, items, start, batches, thread, groups) };
+        let acc = lanes::combine_slots(op, acc, thread, None);
+        return block::reduce(op, acc, thread, groups, None, shared);
+    }
+    cold_path();
     let lanes = if thread < groups {
         // SAFETY: the caller's promise.
-        unsafe { lanes::fold::<Op, V, VECTORS_IN_FLIGHT>(op, items, start, len, thread, groups) }
+        unsafe { lanes::fold::<Op, V, U>(op, items, start, len, thread, groups) }
     } else {
         lanes::Lanes { acc: [op.identity(); V], head: 0 }
     };
@@ -132,42 +183,12 @@ unsafe fn chunk_value<Op: Monoid, const V: usize>(
         lanes::unshift_warp(lanes, thread & (groups - 1), groups)
     };
     let present = len.min(groups as u64 * V as u64) as u32;
-    let acc = lanes::combine_slots(op, acc, thread, present);
-    block::reduce(op, acc, thread, groups, present.div_ceil(V as u32), shared)
+    let acc = lanes::combine_slots(op, acc, thread, Some(present));
+    block::reduce(op, acc, thread, groups, Some(present.div_ceil(V as u32)), shared)
 }
 
-/// The operator on values that are already accumulators.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Merge<Op> {
-    op: Op,
-}
-
-// SAFETY: repr(C) with one plain field.
-unsafe impl<Op: Plain> Plain for Merge<Op> {
-    const LAYOUT: u64 = fingerprint(&[Op::LAYOUT]);
-}
-
-impl<Op: Monoid> Monoid for Merge<Op> {
-    type Item = Op::Acc;
-    type Acc = Op::Acc;
-    type Output = Op::Acc;
-    type Empty = Op::Empty;
-    const COMMUTATIVE: bool = Op::COMMUTATIVE;
-    #[inline(always)]
-    fn identity(&self) -> Op::Acc {
-        self.op.identity()
-    }
-    #[inline(always)]
-    fn lift(&self, item: Op::Acc, _index: u64) -> Op::Acc {
-        item
-    }
-    #[inline(always)]
-    fn combine(&self, left: Op::Acc, right: Op::Acc) -> Op::Acc {
-        self.op.combine(left, right)
-    }
-    #[inline(always)]
-    fn finish(&self, acc: Op::Acc) -> Op::Acc {
-        acc
-    }
+/// Can a vector of `V` items be loaded from here in one piece?
+#[inline(always)]
+fn is_vector_aligned<T, const V: usize>(items: *const T) -> bool {
+    V == 1 || (items as usize).is_multiple_of(size_of::<T>() * V)
 }

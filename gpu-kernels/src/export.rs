@@ -107,9 +107,9 @@ impl Table {
 
 /// Exports operators from a leaf crate: `kernels! { pub static TABLE: sum_f32 => Sum<f32>, ... }`.
 ///
-/// On the device each line emits the entry points `NAME__reduce_one` and `NAME__reduce_chunks` and the global
-/// `NAME__descriptor`; on the host the list becomes the [`Table`] with the given name. Names are prefixes of global
-/// symbols: unique in the crate, without a double underscore.
+/// On the device each line emits the entry points `NAME__reduce_one`, `NAME__reduce_short` and `NAME__reduce_long`
+/// (see [`device`](crate::device)) and the global `NAME__descriptor`; on the host the list becomes the [`Table`] with
+/// the given name. Names are prefixes of global symbols: unique in the crate, without a double underscore.
 ///
 /// Use it only in a leaf crate, one that no other kernel crate depends on: entry points of a dependency would end up
 /// in the dependent's modules as well.
@@ -117,24 +117,13 @@ impl Table {
 macro_rules! kernels {
     ($(#[$meta:meta])* $vis:vis static $table:ident: $($name:ident => $op:ty),+ $(,)?) => {
         $(
+            #[cfg(target_arch = "nvptx64")]
             const _: () = {
-                #[cfg(target_arch = "nvptx64")]
                 #[unsafe(export_name = concat!(stringify!($name), "__descriptor"))]
                 static DESCRIPTOR: $crate::export::Descriptor = $crate::export::Descriptor::of::<$op>();
-
-                #[cfg(target_arch = "nvptx64")]
-                #[unsafe(export_name = concat!(stringify!($name), "__reduce_one"))]
-                unsafe extern "ptx-kernel" fn reduce_one(params: $crate::device::ReduceParams<$op>) {
-                    // SAFETY: the launch promises what the parameters' documentation asks for.
-                    unsafe { $crate::__body!($op, reduce_one, &params) }
-                }
-
-                #[cfg(target_arch = "nvptx64")]
-                #[unsafe(export_name = concat!(stringify!($name), "__reduce_chunks"))]
-                unsafe extern "ptx-kernel" fn reduce_chunks(params: $crate::device::ReduceParams<$op>) {
-                    // SAFETY: the launch promises what the parameters' documentation asks for.
-                    unsafe { $crate::__body!($op, reduce_chunks, &params) }
-                }
+                $crate::__entry!($name, $op, reduce_one);
+                $crate::__entry!($name, $op, reduce_short);
+                $crate::__entry!($name, $op, reduce_long);
             };
         )+
 
@@ -144,19 +133,40 @@ macro_rules! kernels {
             krate: env!("CARGO_PKG_NAME"),
             exports: &[$(
                 $crate::export::Export::new::<$op>(stringify!($name), &[
-                    $crate::export::Entry {
-                        kernel: "reduce_one",
-                        // SAFETY: the caller passes the parameters of this operator's kernel.
-                        simulate: |params| unsafe { $crate::__body!($op, reduce_one, &*params.cast()) },
-                    },
-                    $crate::export::Entry {
-                        kernel: "reduce_chunks",
-                        // SAFETY: as above.
-                        simulate: |params| unsafe { $crate::__body!($op, reduce_chunks, &*params.cast()) },
-                    },
+                    $crate::__simulated!($op, reduce_one),
+                    $crate::__simulated!($op, reduce_short),
+                    $crate::__simulated!($op, reduce_long),
                 ]),
             )+],
         };
+    };
+}
+
+/// An entry point on the device.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __entry {
+    ($name:ident, $op:ty, $kernel:ident) => {
+        const _: () = {
+            #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel)))]
+            unsafe extern "ptx-kernel" fn entry(params: $crate::device::ReduceParams<$op>) {
+                // SAFETY: the launch promises what the parameters' documentation asks for.
+                unsafe { $crate::__body!($op, $kernel, &params) }
+            }
+        };
+    };
+}
+
+/// The same entry point for the simulator.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __simulated {
+    ($op:ty, $kernel:ident) => {
+        $crate::export::Entry {
+            kernel: stringify!($kernel),
+            // SAFETY: the caller passes the parameters of this operator's kernel.
+            simulate: |params| unsafe { $crate::__body!($op, $kernel, &*params.cast()) },
+        }
     };
 }
 
@@ -164,11 +174,40 @@ macro_rules! kernels {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __body {
-    ($op:ty, $kernel:ident, $params:expr) => {{
-        let shared = $crate::simt::shared!([<$op as $crate::monoid::Monoid>::Acc; { $crate::block::SHARED }]);
-        $crate::device::$kernel::<
+    ($op:ty, reduce_one, $params:expr) => {
+        $crate::device::reduce_one::<$op, { $crate::__vector!($op) }, { $crate::device::VECTORS_IN_FLIGHT }>(
+            $params,
+            $crate::__shared!($op),
+        )
+    };
+    ($op:ty, reduce_short, $params:expr) => {
+        $crate::__body!($op, chunks { $crate::monoid::tree::SHORT_GROUPS }, $params)
+    };
+    ($op:ty, reduce_long, $params:expr) => {
+        $crate::__body!($op, chunks { $crate::monoid::tree::MAX_GROUPS }, $params)
+    };
+    ($op:ty, chunks $groups:block, $params:expr) => {
+        $crate::device::reduce_chunks::<
             $op,
-            { $crate::monoid::tree::vector_len(size_of::<<$op as $crate::monoid::Monoid>::Item>()) },
-        >($params, shared)
-    }};
+            { $crate::__vector!($op) },
+            { $crate::device::VECTORS_IN_FLIGHT },
+            $groups,
+        >($params, $crate::__shared!($op))
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __vector {
+    ($op:ty) => {
+        $crate::monoid::tree::vector_len(size_of::<<$op as $crate::monoid::Monoid>::Item>())
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __shared {
+    ($op:ty) => {
+        $crate::simt::shared!([<$op as $crate::monoid::Monoid>::Acc; { $crate::block::SHARED }])
+    };
 }

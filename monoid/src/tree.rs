@@ -18,11 +18,20 @@ use crate::{Monoid, OnEmpty, monoid::Value};
 /// Bytes that one thread loads at once; a lane group is this wide.
 pub const VECTOR_BYTES: usize = 16;
 
+/// Vectors that a lane group takes in before there are more groups: what a thread has in flight.
+pub const VECTORS_A_GROUP: u64 = 4;
+
 /// The most lane groups in a chunk: the threads of the largest block.
 pub const MAX_GROUPS: u32 = 512;
 
-/// Lane groups' worth of vectors in the shortest chunk of an array that has several.
-const PASSES: u64 = 4;
+/// Lane groups in a chunk of an array of middling length: more and smaller blocks start sooner.
+pub const SHORT_GROUPS: u32 = 256;
+
+/// Vectors up to which an array is one chunk.
+const ONE_CHUNK: u64 = MAX_GROUPS as u64 * VECTORS_A_GROUP;
+
+/// Vectors in the chunks of an array of middling length.
+const SHORT_CHUNK: u64 = SHORT_GROUPS as u64 * VECTORS_A_GROUP;
 
 /// Lanes over which the chunks' values fold.
 pub const FOLD_LANES: u32 = 32;
@@ -35,7 +44,7 @@ pub const FOLD_LANES: u32 = 32;
 /// let short = Shape::new(100, 4);
 /// assert_eq!((short.lanes(), short.chunks), (32, 1));
 /// let long = Shape::new(1 << 20, 4);
-/// assert_eq!((long.lanes(), long.chunk, long.chunks), (2048, 8192, 128));
+/// assert_eq!((long.lanes(), long.chunk, long.chunks), (1024, 4096, 256));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
@@ -56,22 +65,17 @@ impl Shape {
     pub const fn new(n: u64, item_size: usize) -> Shape {
         let vector = vector_len(item_size) as u32;
         let vectors = n.div_ceil(vector as u64);
-        let groups = if vectors <= 8 {
-            (vectors as u32).next_power_of_two()
-        } else if vectors <= 32 {
-            8
-        } else if vectors <= 256 {
-            32
-        } else if vectors <= 1024 {
-            128
+        let (groups, chunk_vectors) = if vectors <= ONE_CHUNK {
+            ((vectors.div_ceil(VECTORS_A_GROUP) as u32).next_power_of_two(), ONE_CHUNK)
+        } else if vectors <= SHORT_CHUNK * max_chunks(SHORT_CHUNK) {
+            (SHORT_GROUPS, SHORT_CHUNK)
         } else {
-            MAX_GROUPS
+            let mut chunk_vectors = ONE_CHUNK;
+            while vectors.div_ceil(chunk_vectors) > max_chunks(chunk_vectors) {
+                chunk_vectors *= 2;
+            }
+            (MAX_GROUPS, chunk_vectors)
         };
-        let mut chunk_vectors = MAX_GROUPS as u64 * PASSES;
-        // More and longer chunks by turns: enough of them to balance, few enough to fold quickly.
-        while vectors.div_ceil(chunk_vectors) > max_chunks(chunk_vectors) {
-            chunk_vectors *= 2;
-        }
         let chunk = chunk_vectors * vector as u64;
         Shape { n, vector, groups, chunk, chunks: n.div_ceil(chunk) }
     }
@@ -97,9 +101,9 @@ pub const fn vector_len(item_size: usize) -> usize {
     }
 }
 
-/// The most chunks of that length before longer ones are used.
+/// The most chunks of that length before longer ones are used: enough to fill a device, few enough to fold quickly.
 const fn max_chunks(chunk_vectors: u64) -> u64 {
-    if chunk_vectors < 1 << 14 { 512 } else { 1024 }
+    if chunk_vectors < 1 << 16 { 256 } else { 1024 }
 }
 
 /// Folds `len` present values over lanes that combine pairwise, neighbours first.

@@ -225,7 +225,7 @@ impl CudaBuilder {
         for variable in [toolchain::VARIABLE, ptxas::VARIABLE] {
             println!("cargo:rerun-if-env-changed={variable}");
         }
-        // After a failure too, or cargo would run the script again only when the whole package changes.
+        // After a failure too: the script may go on without kernels, and should then run again when they change.
         let fallback = [self.crate_folder.join("src"), self.crate_folder.join("Cargo.toml")];
         let inputs = build.as_ref().map_or(&fallback[..], |build| &build.inputs);
         for input in inputs {
