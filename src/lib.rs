@@ -18,3 +18,8 @@ pub use warpfold_monoid as monoid;
 pub use warpfold_monoid::{
     DoubleDouble, Max, Min, Monoid, NanMax, NanMin, NanProduct, NanSum, Plain, Product, Sum, Value,
 };
+
+/// The README's example, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

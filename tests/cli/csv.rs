@@ -130,6 +130,12 @@ fn the_column_must_be_named_and_there() {
 fn ragged_rows_are_refused_with_their_line() {
     refuses(b"a,b\n1,2\n3\n", &["--column", "a"], &["line 3", "1 cells", "2"]);
     refuses(b"a,b\r\n1,2\r\n3,4,5\r\n", &["--column", "a"], &["line 3", "3 cells", "2"]);
+    refuses(
+        "\u{feff}a,b\r\n\r\n\r\n1,2\r\n\n3,4,5\r\n".as_bytes(),
+        &["--column", "a"],
+        &["line 6", "3 cells"],
+    );
+    refuses(b"\n\na,b\n1,2\n\n\n3", &["--column", "a"], &["line 7", "1 cells"]);
     refuses(b"a,b\n\"1\n1\",2\n3,4\n5\n", &["--column", "b"], &["line 5", "1 cells"]);
 }
 
@@ -147,6 +153,8 @@ fn cells_that_are_no_number_are_refused_with_their_line() {
     ];
     for (cell, named) in cases {
         let text = [b"t,x\n1,1\n2,2.5\n3,\"".as_slice(), cell, b"\"\n"].concat();
+        refuses(&text, &["--column", "x"], &["line 4", "column \"x\"", named, "not a number"]);
+        let text = [b"t,x\r\n1,1\r\n\r\n3,\"".as_slice(), cell, b"\""].concat();
         refuses(&text, &["--column", "x"], &["line 4", "column \"x\"", named, "not a number"]);
     }
 }

@@ -226,7 +226,8 @@ macro_rules! integer_oracle {
         let cut = |value: i128| json!(value as $wide);
         json!({
             "sum": cut(items.iter().sum()),
-            "product": cut(items.iter().fold(1i128, |product, &item| (product * item) as $wide as i128)),
+            // Modulo 2^128, of which 64 bits are kept.
+            "product": cut(items.iter().fold(1, |product: i128, &item| product.wrapping_mul(item))),
             "min": items.iter().min().map(|&item| cut(item)),
             "max": items.iter().max().map(|&item| cut(item)),
         })

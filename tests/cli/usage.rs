@@ -139,7 +139,10 @@ fn info_lists_backends_operators_and_types() {
     assert_eq!(json["dtypes"], json!(["int32", "uint32", "int64", "uint64", "float32", "float64"]));
     let backends = json["backends"].as_array().unwrap();
     assert_eq!((&backends[0]["name"], &backends[0]["available"]), (&json!("cpu"), &json!(true)));
-    assert_eq!((&backends[1]["name"], &backends[1]["built"]), (&json!("cuda"), &json!(cfg!(feature = "cuda"))));
+    assert_eq!(
+        (&backends[1]["name"], &backends[1]["built"]),
+        (&json!("cuda"), &json!(cfg!(feature = "cuda")))
+    );
     let devices = json["devices"].as_array().unwrap();
     assert_eq!(backends[1]["available"], json!(!devices.is_empty()));
     let table = succeeds(["info"]);

@@ -75,7 +75,12 @@ pub fn report(json: bool) -> String {
                 available: true,
                 note: format!("{threads} thread{}", if threads == 1 { "" } else { "s" }),
             },
-            BackendStatus { name: "cuda", built: cfg!(feature = "cuda"), available: !devices.is_empty(), note },
+            BackendStatus {
+                name: "cuda",
+                built: cfg!(feature = "cuda"),
+                available: !devices.is_empty(),
+                note,
+            },
         ],
         devices: devices.into_iter().map(Device::from).collect(),
         operators: Op::ALL.map(Op::name),

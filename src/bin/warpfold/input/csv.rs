@@ -1,9 +1,10 @@
 //! One column of a comma-separated file with a header row.
 
 use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::str::FromStr;
 
-use csv::{ByteRecord, ErrorKind, ReaderBuilder, Trim};
+use csv::{ByteRecord, ErrorKind, Position, ReaderBuilder, Trim};
 
 use super::{Buffer, Data, quoted};
 
@@ -26,19 +27,6 @@ pub enum CsvError {
     NotANumber { line: u64, column: String, cell: String },
 }
 
-impl From<csv::Error> for CsvError {
-    fn from(error: csv::Error) -> CsvError {
-        match error.kind() {
-            ErrorKind::UnequalLengths { pos, expected_len, len } => CsvError::Ragged {
-                line: pos.as_ref().map_or(0, |pos| pos.line()),
-                found: *len,
-                expected: *expected_len,
-            },
-            _ => CsvError::Read(error),
-        }
-    }
-}
-
 /// The numbers read so far: integers until the first cell that is none.
 enum Numbers {
     Integers(Vec<i64>),
@@ -49,13 +37,13 @@ enum Numbers {
 ///
 /// The column is int64 if it has cells and every one is an integer that fits, else float64 with NaN for empty cells.
 /// (`-0` is no integer here: float64 keeps its sign.)
-pub fn read(file: File, column: Option<&str>) -> Result<Data, CsvError> {
+pub fn read(file: &File, column: Option<&str>) -> Result<Data, CsvError> {
     let mut reader = ReaderBuilder::new().trim(Trim::All).from_reader(file);
-    let header = reader.byte_headers()?.clone();
+    let header = reader.byte_headers().map_err(CsvError::Read)?.clone();
     let index = find_column(&header, column)?;
     let mut numbers = Numbers::Integers(Vec::new());
     let mut record = ByteRecord::new();
-    while reader.read_byte_record(&mut record)? {
+    while reader.read_byte_record(&mut record).map_err(|error| read_error(error, file))? {
         let cell = &record[index];
         if let Numbers::Integers(integers) = &mut numbers {
             match integer(cell) {
@@ -68,7 +56,7 @@ pub fn read(file: File, column: Option<&str>) -> Result<Data, CsvError> {
         }
         if let Numbers::Floats(floats) = &mut numbers {
             floats.push(float(cell).ok_or_else(|| CsvError::NotANumber {
-                line: record.position().map_or(0, |position| position.line()),
+                line: line(record.position(), file),
                 column: quoted(&header[index]),
                 cell: quoted(cell),
             })?);
@@ -79,6 +67,27 @@ pub fn read(file: File, column: Option<&str>) -> Result<Data, CsvError> {
         Numbers::Integers(_) => Data::Float64(Buffer::Owned(Vec::new())),
         Numbers::Floats(floats) => Data::Float64(Buffer::Owned(floats)),
     })
+}
+
+fn read_error(error: csv::Error, file: &File) -> CsvError {
+    match error.kind() {
+        ErrorKind::UnequalLengths { pos, expected_len, len } => {
+            CsvError::Ragged { line: line(pos.as_ref(), file), found: *len, expected: *expected_len }
+        }
+        _ => CsvError::Read(error),
+    }
+}
+
+/// The line on which a row starts. The reader's own count is of where the row before ended: blank lines, and the
+/// second half of a CRLF, still lie between. Moves the file; for use before an error ends the reading.
+fn line(position: Option<&Position>, mut file: &File) -> u64 {
+    let Some(position) = position else { return 0 };
+    let skipped = file.seek(SeekFrom::Start(position.byte())).map_or(0, |_| {
+        let blank =
+            BufReader::new(file).bytes().map_while(Result::ok).take_while(|byte| b"\r\n".contains(byte));
+        blank.filter(|&byte| byte == b'\n').count()
+    });
+    position.line() + skipped as u64
 }
 
 fn find_column(header: &ByteRecord, column: Option<&str>) -> Result<usize, CsvError> {

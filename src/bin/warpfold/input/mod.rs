@@ -170,7 +170,7 @@ fn open_array(path: &Path, column: Option<&str>) -> Result<Array, InputError> {
         let data = npy::read(&file)?;
         if column.is_some() { Err(InputError::ColumnOfNpy) } else { Ok(Array { data }) }
     } else if named("csv") {
-        Ok(Array { data: csv::read(file, column)? })
+        Ok(Array { data: csv::read(&file, column)? })
     } else {
         Err(InputError::UnknownFormat)
     }
