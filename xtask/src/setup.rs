@@ -8,8 +8,9 @@ use warpfold_ptx_builder::{ptxas, toolchain::Toolchain};
 use crate::pip;
 use crate::workspace::Workspace;
 
-/// Debian's packages: a rustc of 1.96 or later, the sources of `core`, LLVM's tools.
-const PACKAGES: [&str; 3] = ["rustc-web", "rust-web-src", "rust-web-llvm"];
+/// Debian's packages: rustc and cargo of 1.96 or later, the sources of `core`, LLVM's tools. Cargo comes as a
+/// recommendation of rustc's, which not every machine follows.
+const PACKAGES: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "rust-web-llvm"];
 
 /// The wheel that holds `ptxas`.
 const PTXAS_WHEEL: &str = "nvidia-cuda-nvcc==13.0.*";
@@ -60,9 +61,7 @@ pub fn apt_install(packages: &[&str]) -> Result<()> {
             packages.join(" ")
         ),
     };
-    for arguments in
-        [vec!["update"], [vec!["install", "-y", "--no-install-recommends"], packages.to_vec()].concat()]
-    {
+    for arguments in [vec!["update"], [vec!["install", "-y"], packages.to_vec()].concat()] {
         let line = [prefix, &["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"], &arguments].concat();
         let output = Command::new(line[0]).args(&line[1..]).stdin(Stdio::null()).output();
         let output = output.with_context(|| format!("`{}` could not be started", line.join(" ")))?;
