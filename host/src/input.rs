@@ -12,13 +12,17 @@ use crate::Error;
 pub enum Source<'a, T> {
     /// In the host's memory, side by side.
     Host(&'a [T]),
+    /// In a device's memory, side by side.
+    #[cfg(feature = "cuda")]
+    Device(crate::cuda::DeviceView<'a, T>),
 }
 
 /// A contiguous array of items that [`Reducer::reduce`](crate::Reducer::reduce) takes.
 ///
 /// Slices, vectors, arrays, and with the feature `ndarray` its arrays and views: those whose items lie side by side in
 /// memory, whatever the order of their axes. They are reduced **in memory order**, which for a Fortran-ordered array
-/// is not its logical order.
+/// is not its logical order. With the feature `cuda`, also the engine's `DeviceArray` and cust's `DeviceBuffer`,
+/// `DeviceSlice` and `DeviceBox`.
 pub trait Input<T: Plain> {
     /// Where the items lie.
     ///
@@ -119,8 +123,13 @@ pub trait Items<T: Plain>: Sync {
     /// Item `index`, which is less than [`len`](Items::len).
     fn get(&self, index: u64) -> T;
 
+    /// All of them, if they lie side by side in memory.
+    fn as_slice(&self) -> Option<&[T]> {
+        None
+    }
+
     /// A run of items: borrowed where they lie side by side, else read into `scratch`. The range lies within
-    /// `0..len` and is short (some thousand items).
+    /// `0..len`; unless [`as_slice`](Items::as_slice) has them all, it is short (a few MiB at most).
     #[inline]
     fn run<'a>(&'a self, range: Range<u64>, scratch: &'a mut Vec<T>) -> &'a [T] {
         scratch.clear();
@@ -138,6 +147,10 @@ impl<T: Plain> Items<T> for [T] {
     #[inline]
     fn get(&self, index: u64) -> T {
         self[index as usize]
+    }
+
+    fn as_slice(&self) -> Option<&[T]> {
+        Some(self)
     }
 
     #[inline]
