@@ -88,6 +88,7 @@ fn help_and_version_are_complete() {
     assert_eq!(succeeds(["--version"]), concat!("warpfold ", env!("CARGO_PKG_VERSION"), "\n"));
     let output = run::<&str>([]);
     assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("Usage: warpfold <COMMAND>"));
 }
 
 #[test]
@@ -105,6 +106,21 @@ fn a_build_without_cuda_says_how_to_get_it() {
     let files = Files::new();
     let path = small(&files);
     fails(["reduce", "--op", "sum", "--backend", "cuda", &path], 1, &["--features cuda", "--backend cpu"]);
+}
+
+#[cfg(feature = "cuda")]
+#[test]
+fn the_cuda_backend_computes_or_says_why_not() {
+    let files = Files::new();
+    let path = small(&files);
+    let info: serde_json::Value = serde_json::from_str(&succeeds(["info", "--json"])).unwrap();
+    let args = ["reduce", "--op", "sum,min", "--json", "--backend", "cuda", &path];
+    if info["devices"].as_array().unwrap().is_empty() {
+        fails(args, 1, &["--backend cuda: ", "--backend cpu"]);
+    } else {
+        let found: serde_json::Value = serde_json::from_str(&succeeds(args)).unwrap();
+        assert_eq!((&found["backend"], &found["results"]), (&json!("cuda"), &json!({"sum": 3, "min": 1})));
+    }
 }
 
 #[test]

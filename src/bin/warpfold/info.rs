@@ -5,6 +5,7 @@ use std::fmt::Write;
 use serde::Serialize;
 use warpfold::{DeviceInfo, Engine};
 
+use crate::error::Error;
 use crate::input::Dtype;
 use crate::ops::Op;
 use crate::output::json_line;
@@ -56,7 +57,7 @@ impl From<DeviceInfo> for Device {
 }
 
 /// The backends, devices and built-in operators, as text or as one JSON object.
-pub fn report(json: bool) -> String {
+pub fn report(json: bool) -> Result<String, Error> {
     let found = warpfold::cuda_devices();
     let note = match &found {
         Ok(devices) if devices.is_empty() => "no device".to_string(),
@@ -86,18 +87,14 @@ pub fn report(json: bool) -> String {
         operators: Op::ALL.map(Op::name),
         dtypes: Dtype::ALL.map(Dtype::name),
     };
-    if json { json_line(&info) } else { info.text(&lines) }
+    if json { json_line(&info) } else { Ok(info.text(&lines)) }
 }
 
 impl Info {
     fn text(&self, devices: &[String]) -> String {
         let mut text = format!("warpfold {}\n\n", self.version);
         for backend in &self.backends {
-            let state = match (backend.built, backend.available) {
-                (_, true) => "available",
-                (true, false) => "not available",
-                (false, false) => "not built",
-            };
+            let state = if backend.available { "available" } else { "not available" };
             // Writing to a String cannot fail.
             let _ = writeln!(text, "backend {:4}  {state}: {}", backend.name, backend.note);
         }

@@ -25,6 +25,10 @@ fn main() -> ExitCode {
             let _ = error.print();
             return ExitCode::SUCCESS;
         }
+        Err(error) if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = error.print();
+            return ExitCode::from(2);
+        }
         Err(error) => Err(Error::Usage(args::one_line(&error))),
     };
     match outcome {
@@ -41,7 +45,7 @@ fn main() -> ExitCode {
 fn run(args: &Args) -> Result<(), Error> {
     let text = match &args.command {
         Command::Reduce(reduce) => run_reduce(reduce)?,
-        Command::Info(options) => info::report(options.json),
+        Command::Info(options) => info::report(options.json)?,
     };
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Error::Output)
@@ -58,7 +62,7 @@ fn run_reduce(args: &Reduce) -> Result<String, Error> {
         let value = ops::evaluate(&engine, op, args.nan, &array.data)?;
         results.push((op.name(), value));
     }
-    let elapsed_ms = start.elapsed().as_secs_f64() * 1e3;
+    let elapsed_ms = start.elapsed().as_nanos() as f64 / 1e6;
     let report = Report {
         file: args.file.to_string_lossy().into_owned(),
         n: array.data.len() as u64,
@@ -67,5 +71,5 @@ fn run_reduce(args: &Reduce) -> Result<String, Error> {
         elapsed_ms,
         results: output::Results(results),
     };
-    Ok(if args.json { report.json() } else { report.table() })
+    if args.json { output::json_line(&report) } else { Ok(report.table()) }
 }

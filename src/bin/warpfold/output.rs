@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use serde::{Serialize, Serializer};
 
+use crate::error::Error;
 use crate::ops::Scalar;
 
 /// What one `warpfold reduce` found, in the order in which JSON gives it.
@@ -49,11 +50,6 @@ impl Serialize for Scalar {
 }
 
 impl Report {
-    /// One JSON object on one line.
-    pub fn json(&self) -> String {
-        json_line(self)
-    }
-
     /// A table for people.
     pub fn table(&self) -> String {
         let mut rows = vec![
@@ -79,15 +75,9 @@ impl Report {
 }
 
 /// Any value as JSON, on a line of its own.
-pub fn json_line(value: &impl Serialize) -> String {
-    match serde_json::to_string(value) {
-        Ok(mut text) => {
-            text.push('\n');
-            text
-        }
-        // Only a map with keys that are no strings, or a failing Serialize, could get here; there are none.
-        Err(error) => unreachable!("results are always representable: {error}"),
-    }
+pub fn json_line(value: &impl Serialize) -> Result<String, Error> {
+    let text = serde_json::to_string(value).map_err(|error| Error::Output(error.into()))?;
+    Ok(text + "\n")
 }
 
 /// A value as people read it: integers exact, floats the shortest decimal that reads back.

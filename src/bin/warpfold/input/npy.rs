@@ -367,3 +367,42 @@ impl Dictionary<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    //! What the command's output cannot show: whether elements were copied.
+
+    use std::io::Write;
+
+    use super::*;
+
+    fn float64(order: &str, header_len: usize) -> Buffer<f64> {
+        let mut file = tempfile::tempfile().unwrap();
+        let header = format!("{{'descr': '{order}f8', 'fortran_order': False, 'shape': (1000,)}}");
+        file.write_all(b"\x93NUMPY\x01\x00").unwrap();
+        file.write_all(&((header_len - 10) as u16).to_le_bytes()).unwrap();
+        write!(file, "{header:0$}", header_len - 10).unwrap();
+        for i in 0..1000 {
+            let value = f64::from(i);
+            file.write_all(&if order == "<" { value.to_le_bytes() } else { value.to_be_bytes() }).unwrap();
+        }
+        match read(&file).unwrap() {
+            Data::Float64(items) => {
+                assert!(items.as_slice().iter().enumerate().all(|(i, &item)| item == i as f64));
+                items
+            }
+            other => panic!("read as {:?}", other.dtype()),
+        }
+    }
+
+    #[test]
+    fn elements_are_copied_only_where_they_must_be() {
+        let native = if cfg!(target_endian = "little") { "<" } else { ">" };
+        let foreign = if cfg!(target_endian = "little") { ">" } else { "<" };
+        assert!(matches!(float64(native, 128), Buffer::Mapped { .. }));
+        assert!(matches!(float64(native, 80), Buffer::Mapped { .. }));
+        assert!(matches!(float64(native, 81), Buffer::Owned(_)));
+        assert!(matches!(float64(native, 84), Buffer::Owned(_)));
+        assert!(matches!(float64(foreign, 128), Buffer::Owned(_)));
+    }
+}
