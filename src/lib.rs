@@ -37,5 +37,6 @@ pub use warpfold_monoid::{
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}
+
 /// Engines that know no operators yet: for programs that bring all their kernels themselves.
 pub use warpfold_host as host;
