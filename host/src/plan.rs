@@ -164,10 +164,10 @@ impl ReducePlan {
             return Err(Error::BlockTooLarge { n, threads: block, limit: facts.max_threads_per_block });
         }
         let workspace_bytes = match strategy {
-            Strategy::BlockPerChunk => {
+            Strategy::ShortChunks | Strategy::LongChunks => {
                 partials_offset(layout.acc_align) + grid as u64 * layout.acc_bytes as u64
             }
-            _ => 0,
+            Strategy::OneBlock | Strategy::Cpu => 0,
         };
         Ok(ReducePlan { shape, strategy, grid, block, item_bytes: layout.item_bytes, workspace_bytes })
     }
