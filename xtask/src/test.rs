@@ -75,10 +75,12 @@ fn all(
     };
     if lints {
         steps.step("rustfmt", |log| {
-            log.run(&mut workspace.cargo(&["fmt", "--all", "--check"]))?;
+            log.run(&mut workspace.cargo(&["fmt", "--all", "--check", "--", "--color", "never"]))?;
             if example {
                 log.run(
-                    workspace.cargo(&["fmt", "--all", "--check"]).current_dir(workspace.root.join(EXAMPLE)),
+                    workspace
+                        .cargo(&["fmt", "--all", "--check", "--", "--color", "never"])
+                        .current_dir(workspace.root.join(EXAMPLE)),
                 )?;
             }
             Ok(())
