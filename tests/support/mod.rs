@@ -2,7 +2,7 @@
 
 pub mod exact;
 
-use std::sync::Once;
+use std::sync::OnceLock;
 
 use warpfold::{Engine, Error, monoid::tree::Shape};
 
@@ -13,18 +13,21 @@ pub fn engines() -> Vec<Engine> {
     engines
 }
 
-/// The GPU if there is one. Says so if not, and fails if `WARPFOLD_REQUIRE_GPU=1`.
+/// The GPU if there is one, the same engine for all tests. Says so if not, and fails if `WARPFOLD_REQUIRE_GPU=1`.
 pub fn gpu() -> Option<Engine> {
-    static SAID: Once = Once::new();
-    match Engine::cuda(0) {
+    // Never dropped: an engine's end waits for the device, which would invalidate the captures of other tests.
+    static GPU: OnceLock<Option<Engine>> = OnceLock::new();
+    let engine = GPU.get_or_init(|| match Engine::cuda(0) {
         Ok(engine) => Some(engine),
         Err(error @ (Error::CudaNotBuilt | Error::NoDevice | Error::NoDriver)) => {
-            assert!(std::env::var_os("WARPFOLD_REQUIRE_GPU").is_none_or(|value| value != "1"), "{error}");
-            SAID.call_once(|| eprintln!("skipped: no CUDA device ({error})"));
+            eprintln!("skipped: no CUDA device ({error})");
             None
         }
         Err(error) => panic!("{error}"),
-    }
+    });
+    let required = std::env::var_os("WARPFOLD_REQUIRE_GPU").is_some_and(|value| value == "1");
+    assert!(engine.is_some() || !required, "WARPFOLD_REQUIRE_GPU=1, and there is no CUDA device");
+    engine.clone()
 }
 
 /// The generator splitmix64: the same numbers for the same seed everywhere.
