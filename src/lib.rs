@@ -33,5 +33,10 @@ pub use warpfold_monoid::{
     NanSum, OnEmpty, Plain, Product, Sum, Value,
 };
 
+/// The README's example, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
 /// Engines that know no operators yet: for programs that bring all their kernels themselves.
 pub use warpfold_host as host;

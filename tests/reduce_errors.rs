@@ -2,11 +2,11 @@
 
 use warpfold::{Backend, Engine, Error, Sum, cuda_devices, plan::DeviceFacts};
 
-use crate::support::gpu;
+use crate::support::{find_gpu, gpu};
 
 #[test]
 fn without_a_gpu_new_gives_the_cpu() {
-    if gpu().is_none() {
+    if find_gpu().is_err() {
         let engine = Engine::new().unwrap();
         assert_eq!(engine.backend(), Backend::Cpu);
         assert_eq!(engine.facts(), None);
@@ -57,7 +57,7 @@ mod cuda {
         module::Kernels,
     };
 
-    use crate::support::gpu;
+    use crate::support::{apart, gpu};
 
     #[test]
     fn device_memory_needs_a_gpu() {
@@ -140,6 +140,7 @@ mod cuda {
         if gpu().is_none() {
             return;
         }
+        let _apart = apart();
         let mut export = *BUILTINS.table.find::<Sum<f32>>().unwrap();
         export.descriptor.acc[0] += 8;
         let mut table = *BUILTINS.table;

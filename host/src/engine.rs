@@ -39,7 +39,7 @@ impl fmt::Display for Backend {
 pub struct Engine {
     kernels: Arc<RwLock<Vec<Kernels>>>,
     /// Forged ones, if any.
-    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "only GPUs have facts"))]
+    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "only devices have facts"))]
     facts: Option<DeviceFacts>,
     place: Place,
 }

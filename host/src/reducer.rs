@@ -130,7 +130,7 @@ impl<Op: Monoid> Reducer<Op> {
 
 #[cfg(feature = "cuda")]
 fn value<Op: Monoid>(output: Op::Output, empty: bool) -> Value<Op> {
-    <Op::Empty as warpfold_monoid::OnEmpty>::value(output, empty)
+    <Op::Empty as warpfold_monoid::OnEmpty<Op::Output>>::value(output, empty)
 }
 
 #[cfg(feature = "cuda")]

@@ -1,19 +1,19 @@
-//! Hints to the compilers. None changes what a kernel computes.
+//! Hints to the compilers: they change the instructions, never the result.
 
-/// Marks the path that reaches it as the unlikely one, so that its code is laid out apart.
+/// In a loop's body: has `ptxas` leave the loop rolled (`.pragma "nounroll"`). Short kernels are bound by the
+/// instructions that they fetch.
+#[inline(always)]
+pub fn nounroll() {
+    #[cfg(target_arch = "nvptx64")]
+    // SAFETY: a directive, no instruction.
+    unsafe {
+        core::arch::asm!(".pragma \"nounroll\";", options(nomem, nostack, preserves_flags))
+    }
+}
+
+/// In a branch: says that it is rarely taken, so that the other one is laid out straight.
 #[inline(always)]
 pub fn cold_path() {
     #[cfg(target_arch = "nvptx64")]
     core::hint::cold_path();
-}
-
-/// At the top of a loop's body: asks `ptxas` to leave the loop rolled. Short kernels are bound by fetching their
-/// instructions.
-#[inline(always)]
-pub fn nounroll() {
-    #[cfg(target_arch = "nvptx64")]
-    // SAFETY: a directive to the assembler, no instruction.
-    unsafe {
-        core::arch::asm!(".pragma \"nounroll\";", options(nomem, nostack, preserves_flags));
-    }
 }

@@ -2,32 +2,53 @@
 
 pub mod exact;
 
+use std::io::{self, Write};
 use std::sync::OnceLock;
+#[cfg(feature = "cuda")]
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use warpfold::{Engine, Error, monoid::tree::Shape};
 
 /// Every engine at hand: the CPU, and a GPU if there is one.
 pub fn engines() -> Vec<Engine> {
     let mut engines = vec![Engine::cpu()];
-    engines.extend(gpu());
+    engines.extend(find_gpu().ok());
     engines
 }
 
-/// The GPU if there is one, the same engine for all tests. Says so if not, and fails if `WARPFOLD_REQUIRE_GPU=1`.
+/// The GPU, for tests of nothing else. Where there is none, a line `skipped: <test>: <why>` says so, which
+/// `cargo xtask test` counts; with `WARPFOLD_REQUIRE_GPU=1` the test fails.
 pub fn gpu() -> Option<Engine> {
+    let say = |error: &Error| {
+        // The runner names each test's thread after it. It holds back what passing tests print, but not this.
+        let thread = thread::current();
+        let line = format!("skipped: {}: {error}\n", thread.name().unwrap_or("a test"));
+        io::stderr().write_all(line.as_bytes()).expect("standard error takes a line");
+    };
+    find_gpu().inspect_err(say).ok()
+}
+
+/// The GPU, or why there is none: the same engine for all tests.
+pub fn find_gpu() -> Result<Engine, Error> {
     // Never dropped: an engine's end waits for the device, which would invalidate the captures of other tests.
-    static GPU: OnceLock<Option<Engine>> = OnceLock::new();
-    let engine = GPU.get_or_init(|| match Engine::cuda(0) {
-        Ok(engine) => Some(engine),
+    static GPU: OnceLock<Result<Engine, Error>> = OnceLock::new();
+    match GPU.get_or_init(|| Engine::cuda(0)) {
         Err(error @ (Error::CudaNotBuilt | Error::NoDevice | Error::NoDriver)) => {
-            eprintln!("skipped: no CUDA device ({error})");
-            None
+            assert!(std::env::var_os("WARPFOLD_REQUIRE_GPU").is_none_or(|value| value != "1"), "{error}");
+            Err(error.clone())
         }
         Err(error) => panic!("{error}"),
-    });
-    let required = std::env::var_os("WARPFOLD_REQUIRE_GPU").is_some_and(|value| value == "1");
-    assert!(engine.is_some() || !required, "WARPFOLD_REQUIRE_GPU=1, and there is no CUDA device");
-    engine.clone()
+        Ok(engine) => Ok(engine.clone()),
+    }
+}
+
+/// Held by tests that capture, and by those whose engines end, which waits for the device and so would invalidate
+/// captures.
+#[cfg(feature = "cuda")]
+pub fn apart() -> MutexGuard<'static, ()> {
+    static APART: Mutex<()> = Mutex::new(());
+    APART.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The generator splitmix64: the same numbers for the same seed everywhere.
