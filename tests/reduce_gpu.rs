@@ -33,6 +33,10 @@ const GUARD: usize = 32;
 trait Data: warpfold::Plain + Bits {
     /// Ordinary values.
     fn ordinary(random: &mut Random) -> Self;
+    /// Values of which many can be multiplied.
+    fn factor(random: &mut Random) -> Self;
+    /// Ordinary values and, now and then, an extreme one.
+    fn special(random: &mut Random) -> Self;
     /// What a reduction must never read: it would change every result.
     fn guard() -> Self;
 }
@@ -43,6 +47,17 @@ macro_rules! integer_data {
             fn ordinary(random: &mut Random) -> Self {
                 // Odd, so that products do not become zero.
                 random.bits() as $type | 1
+            }
+            fn factor(random: &mut Random) -> Self {
+                Self::ordinary(random)
+            }
+            fn special(random: &mut Random) -> Self {
+                match random.below(100) {
+                    0 => $type::MAX,
+                    1 => $type::MIN,
+                    2 => 0,
+                    _ => random.bits() as $type,
+                }
             }
             fn guard() -> Self {
                 0x5a5a_5a5a_5a5a_5a5a_u64 as $type
@@ -58,6 +73,22 @@ macro_rules! float_data {
         impl Data for $type {
             fn ordinary(random: &mut Random) -> Self {
                 random.spread(20) as $type
+            }
+            fn factor(random: &mut Random) -> Self {
+                let factor = (0.2 * (random.unit() - 0.5)).exp2() as $type;
+                if random.bits() & 1 == 0 { factor } else { -factor }
+            }
+            fn special(random: &mut Random) -> Self {
+                match random.below(30_000) {
+                    0 => -$type::from_bits($type::NAN.to_bits() | 777),
+                    1 => $type::INFINITY,
+                    2 => $type::NEG_INFINITY,
+                    3 => $type::MAX,
+                    4..1000 => $type::MIN_POSITIVE * random.unit() as $type,
+                    1000..5000 => 0.0,
+                    5000..10_000 => -0.0,
+                    _ => random.spread(3) as $type,
+                }
             }
             fn guard() -> Self {
                 1e30
@@ -96,6 +127,14 @@ fn items<T: Data>(n: usize, seed: u64) -> Vec<T> {
     (0..n).map(|_| T::ordinary(&mut random)).collect()
 }
 
+/// The same, such that the operator's result is not lost in overflow.
+fn items_for<Op: Monoid<Item: Data>>(n: usize, seed: u64) -> Vec<Op::Item> {
+    let mut random = Random::new(seed);
+    let product = name::<Op>().contains("Product");
+    let item = if product { Op::Item::factor } else { Op::Item::ordinary };
+    (0..n).map(|_| item(&mut random)).collect()
+}
+
 fn upload<T: Data>(engine: &Engine, items: &[T]) -> DeviceArray<T> {
     let mut all = vec![T::guard(); GUARD];
     all.extend(items);
@@ -126,7 +165,7 @@ fn every_operator_has_the_bits_of_the_cpu_at_every_boundary() {
     where
         Value<Op>: Bits,
     {
-        let items = items::<Op::Item>(MOST as usize, 1);
+        let items = items_for::<Op>(MOST as usize, 1);
         let array = upload(engine, &items);
         let (cpu, gpu) = (Engine::cpu().reducer(op).unwrap(), engine.reducer(op).unwrap());
         for n in sizes(size_of::<Op::Item>(), MOST) {
@@ -145,12 +184,35 @@ fn every_misaligned_start_gives_the_same_bits_and_reads_nothing_else() {
     where
         Value<Op>: Bits,
     {
-        let items = items::<Op::Item>(200_000, 2);
+        let items = items_for::<Op>(200_000, 2);
         let array = upload(engine, &items);
         let (cpu, gpu) = (Engine::cpu().reducer(op).unwrap(), engine.reducer(op).unwrap());
         for n in [0, 1, 2, 3, 4, 5, 15, 16, 17, 31, 33, 100, 127, 129, 1000, 2047, 4097, 8192, 8193, 100_001]
         {
             for start in 0..17 {
+                let expected = bits(&cpu, &&items[start..start + n]);
+                let found = bits(&gpu, &part(&array, start, n));
+                assert_eq!(found, expected, "{} of {n} items from {start}", name::<Op>());
+            }
+        }
+    }
+    for_every_operator!(check(&engine));
+}
+
+#[test]
+fn special_values_give_the_same_bits() {
+    let Some(engine) = gpu() else { return };
+    fn check<Op: Monoid<Item: Data>>(op: Op, engine: &Engine)
+    where
+        Value<Op>: Bits,
+    {
+        let mut random = Random::new(14);
+        let items: Vec<Op::Item> = (0..300_000).map(|_| Op::Item::special(&mut random)).collect();
+        let array = upload(engine, &items);
+        let (cpu, gpu) = (Engine::cpu().reducer(op).unwrap(), engine.reducer(op).unwrap());
+        for n in [1, 2, 5, 33, 300, 3000, 10_000, 100_000] {
+            for k in 0..20 {
+                let start = k * 10_007;
                 let expected = bits(&cpu, &&items[start..start + n]);
                 let found = bits(&gpu, &part(&array, start, n));
                 assert_eq!(found, expected, "{} of {n} items from {start}", name::<Op>());
