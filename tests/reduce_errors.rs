@@ -57,7 +57,7 @@ mod cuda {
         module::Kernels,
     };
 
-    use crate::support::gpu;
+    use crate::support::{apart, gpu};
 
     #[test]
     fn device_memory_needs_a_gpu() {
@@ -140,6 +140,7 @@ mod cuda {
         if gpu().is_none() {
             return;
         }
+        let _apart = apart();
         let mut export = *BUILTINS.table.find::<Sum<f32>>().unwrap();
         export.descriptor.acc[0] += 8;
         let mut table = *BUILTINS.table;

@@ -22,7 +22,7 @@ use warpfold::{
     plan::DeviceFacts,
 };
 
-use crate::support::{Bits, Random, gpu, sizes};
+use crate::support::{Bits, Random, apart, gpu, sizes};
 
 /// The most items of an array here.
 const MOST: u64 = 1 << 24;
@@ -33,6 +33,10 @@ const GUARD: usize = 32;
 trait Data: warpfold::Plain + Bits {
     /// Ordinary values.
     fn ordinary(random: &mut Random) -> Self;
+    /// Values of which many can be multiplied.
+    fn factor(random: &mut Random) -> Self;
+    /// Ordinary values and, now and then, an extreme one.
+    fn special(random: &mut Random) -> Self;
     /// What a reduction must never read: it would change every result.
     fn guard() -> Self;
 }
@@ -43,6 +47,17 @@ macro_rules! integer_data {
             fn ordinary(random: &mut Random) -> Self {
                 // Odd, so that products do not become zero.
                 random.bits() as $type | 1
+            }
+            fn factor(random: &mut Random) -> Self {
+                Self::ordinary(random)
+            }
+            fn special(random: &mut Random) -> Self {
+                match random.below(100) {
+                    0 => $type::MAX,
+                    1 => $type::MIN,
+                    2 => 0,
+                    _ => random.bits() as $type,
+                }
             }
             fn guard() -> Self {
                 0x5a5a_5a5a_5a5a_5a5a_u64 as $type
@@ -58,6 +73,22 @@ macro_rules! float_data {
         impl Data for $type {
             fn ordinary(random: &mut Random) -> Self {
                 random.spread(20) as $type
+            }
+            fn factor(random: &mut Random) -> Self {
+                let factor = (0.2 * (random.unit() - 0.5)).exp2() as $type;
+                if random.bits() & 1 == 0 { factor } else { -factor }
+            }
+            fn special(random: &mut Random) -> Self {
+                match random.below(30_000) {
+                    0 => -$type::from_bits($type::NAN.to_bits() | 777),
+                    1 => $type::INFINITY,
+                    2 => $type::NEG_INFINITY,
+                    3 => $type::MAX,
+                    4..1000 => $type::MIN_POSITIVE * random.unit() as $type,
+                    1000..5000 => 0.0,
+                    5000..10_000 => -0.0,
+                    _ => random.spread(3) as $type,
+                }
             }
             fn guard() -> Self {
                 1e30
@@ -90,10 +121,18 @@ macro_rules! for_every_operator {
     (@call $test:ident, ($($argument:expr),*), $op:ty) => { $test(<$op>::new(), $($argument),*) };
 }
 
-/// Items of which some are special to floats: signed zeros, subnormals, and with `wild` NaNs and infinities.
+/// Ordinary items, the same for the same seed.
 fn items<T: Data>(n: usize, seed: u64) -> Vec<T> {
     let mut random = Random::new(seed);
     (0..n).map(|_| T::ordinary(&mut random)).collect()
+}
+
+/// The same, such that the operator's result is not lost in overflow.
+fn items_for<Op: Monoid<Item: Data>>(n: usize, seed: u64) -> Vec<Op::Item> {
+    let mut random = Random::new(seed);
+    let product = name::<Op>().contains("Product");
+    let item = if product { Op::Item::factor } else { Op::Item::ordinary };
+    (0..n).map(|_| item(&mut random)).collect()
 }
 
 fn upload<T: Data>(engine: &Engine, items: &[T]) -> DeviceArray<T> {
@@ -126,7 +165,7 @@ fn every_operator_has_the_bits_of_the_cpu_at_every_boundary() {
     where
         Value<Op>: Bits,
     {
-        let items = items::<Op::Item>(MOST as usize, 1);
+        let items = items_for::<Op>(MOST as usize, 1);
         let array = upload(engine, &items);
         let (cpu, gpu) = (Engine::cpu().reducer(op).unwrap(), engine.reducer(op).unwrap());
         for n in sizes(size_of::<Op::Item>(), MOST) {
@@ -145,12 +184,35 @@ fn every_misaligned_start_gives_the_same_bits_and_reads_nothing_else() {
     where
         Value<Op>: Bits,
     {
-        let items = items::<Op::Item>(200_000, 2);
+        let items = items_for::<Op>(200_000, 2);
         let array = upload(engine, &items);
         let (cpu, gpu) = (Engine::cpu().reducer(op).unwrap(), engine.reducer(op).unwrap());
         for n in [0, 1, 2, 3, 4, 5, 15, 16, 17, 31, 33, 100, 127, 129, 1000, 2047, 4097, 8192, 8193, 100_001]
         {
             for start in 0..17 {
+                let expected = bits(&cpu, &&items[start..start + n]);
+                let found = bits(&gpu, &part(&array, start, n));
+                assert_eq!(found, expected, "{} of {n} items from {start}", name::<Op>());
+            }
+        }
+    }
+    for_every_operator!(check(&engine));
+}
+
+#[test]
+fn special_values_give_the_same_bits() {
+    let Some(engine) = gpu() else { return };
+    fn check<Op: Monoid<Item: Data>>(op: Op, engine: &Engine)
+    where
+        Value<Op>: Bits,
+    {
+        let mut random = Random::new(14);
+        let items: Vec<Op::Item> = (0..300_000).map(|_| Op::Item::special(&mut random)).collect();
+        let array = upload(engine, &items);
+        let (cpu, gpu) = (Engine::cpu().reducer(op).unwrap(), engine.reducer(op).unwrap());
+        for n in [1, 2, 5, 33, 300, 3000, 10_000, 100_000] {
+            for k in 0..20 {
+                let start = k * 10_007;
                 let expected = bits(&cpu, &&items[start..start + n]);
                 let found = bits(&gpu, &part(&array, start, n));
                 assert_eq!(found, expected, "{} of {n} items from {start}", name::<Op>());
@@ -206,6 +268,8 @@ fn stream() -> (Context, Stream) {
 #[test]
 fn streams_have_workspaces_of_their_own() {
     let Some(engine) = gpu() else { return };
+    // Trimming waits for the device, too.
+    let _apart = apart();
     let n = 2_000_003;
     let items = items::<f64>(n, 5);
     let array = upload(&engine, &items);
@@ -237,6 +301,8 @@ fn streams_have_workspaces_of_their_own() {
         let found: Vec<u64> = outputs[k].to_vec().unwrap().iter().map(|v| v.to_bits()).collect();
         assert_eq!(found, [sum.to_bits(), max.to_bits()].repeat(rounds), "stream {k}");
     }
+    let on = sum.reduce_on(&part(&array, 0, n), &streams[0]).unwrap();
+    assert_eq!(on.bits(), cpu.reducer(Sum::<f64>::new()).unwrap().reduce(&items).unwrap().bits());
     engine.trim().unwrap();
     assert_eq!(
         bits(&sum, &part(&array, 0, n)),
@@ -249,6 +315,7 @@ fn cust_memory_and_contexts_are_taken_as_they_are() {
     if gpu().is_none() {
         return;
     }
+    let _apart = apart();
     let (context, stream) = stream();
     let engine = Engine::from_context(&context).unwrap();
     let items = items::<f32>(100_000, 6);
@@ -298,6 +365,40 @@ fn device_outputs_of_nothing_are_the_identity_and_neighbours_are_left_alone() {
         }
     }
     for_every_operator!(check(&engine));
+}
+
+/// A non-blocking stream: other tests use the default stream (cust's copies do), which would otherwise belong to a
+/// capture.
+struct Apart {
+    raw: CUstream,
+    _context: Context,
+}
+
+impl Apart {
+    fn new() -> Apart {
+        let context = Context::new(Device::get_device(0).unwrap()).unwrap();
+        let mut raw = ptr::null_mut();
+        // SAFETY: a valid place for the answer; a context is current.
+        unsafe { sys::cuStreamCreate(&mut raw, 1).ok() };
+        Apart { raw, _context: context }
+    }
+
+    fn stream(&self) -> StreamRef<'_> {
+        // SAFETY: lives as long as this does.
+        unsafe { StreamRef::from_raw(self.raw) }
+    }
+
+    fn synchronize(&self) {
+        // SAFETY: a live stream.
+        unsafe { sys::cuStreamSynchronize(self.raw).ok() };
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        // SAFETY: ours.
+        unsafe { sys::cuStreamDestroy_v2(self.raw).ok() };
+    }
 }
 
 /// A captured graph, ready to run.
@@ -350,8 +451,9 @@ impl Ok for sys::CUresult {
 #[test]
 fn graphs_replay_with_the_same_bits_and_own_their_workspace() {
     let Some(engine) = gpu() else { return };
-    let (_context, stream) = stream();
-    let raw = stream.as_inner();
+    let _apart = apart();
+    let stream = Apart::new();
+    let raw = stream.raw;
     let cpu = Engine::cpu().reducer(Sum::<f32>::new()).unwrap();
     let sum = engine.reducer(Sum::<f32>::new()).unwrap();
     for n in [100, 8193, 1_000_000, 5_000_000] {
@@ -366,7 +468,7 @@ fn graphs_replay_with_the_same_bits_and_own_their_workspace() {
                 // SAFETY: input and output live as long as the graph, and are left alone while it runs.
                 unsafe {
                     let mut place = DeviceViewMut::<f32>::from_raw(address + 4 * k, 1);
-                    sum.reduce_into(&array, &mut place, &stream).unwrap();
+                    sum.reduce_into(&array, &mut place, stream.stream()).unwrap();
                 }
             }
         });
@@ -378,7 +480,7 @@ fn graphs_replay_with_the_same_bits_and_own_their_workspace() {
                 graph.launch(raw);
                 // Beside the graph, on the same data: the stream's own workspace.
                 assert_eq!(bits(&sum, &array), expected);
-                stream.synchronize().unwrap();
+                stream.synchronize();
                 let found = output.to_vec().unwrap();
                 assert_eq!(
                     (found[0].bits(), found[1].bits()),
@@ -392,8 +494,13 @@ fn graphs_replay_with_the_same_bits_and_own_their_workspace() {
 
 #[test]
 fn a_capture_without_a_workspace_says_warm_up_first() {
-    let Some(engine) = gpu() else { return };
-    let (_context, stream) = stream();
+    if gpu().is_none() {
+        return;
+    }
+    let _apart = apart();
+    let stream = Apart::new();
+    // Of its own: it ends before the graph.
+    let engine = Engine::cuda(0).unwrap();
     let sum = engine.reducer(Sum::<f32>::new()).unwrap();
     let cpu = Engine::cpu().reducer(Sum::<f32>::new()).unwrap();
     let items = items::<f32>(100_000, 10);
@@ -401,29 +508,29 @@ fn a_capture_without_a_workspace_says_warm_up_first() {
     let mut output = DeviceArray::from_slice(&engine, &[0f32]).unwrap();
     // Warm on the stream, which is not enough: the graph needs one of its own.
     // SAFETY: left alone until waited for.
-    unsafe { sum.reduce_into(&array, &mut output, &stream).unwrap() };
-    stream.synchronize().unwrap();
+    unsafe { sum.reduce_into(&array, &mut output, stream.stream()).unwrap() };
+    stream.synchronize();
     let bytes = sum.plan(items.len() as u64).unwrap().workspace_bytes;
     let workspace = sum.workspace(items.len() as u64).unwrap();
     let small = engine.reducer(Sum::<f32>::new()).unwrap().workspace(1).unwrap();
     assert!(small.bytes() >= bytes, "a workspace has a least size");
-    let graph = Graph::capture(stream.as_inner(), || {
+    let graph = Graph::capture(stream.raw, || {
         // SAFETY: as above, while the graph runs; the workspace is used by the graph alone.
         unsafe {
-            let error = sum.reduce_into(&array, &mut output, &stream).unwrap_err();
+            let error = sum.reduce_into(&array, &mut output, stream.stream()).unwrap_err();
             assert_eq!(error, Error::WarmUpFirst { bytes });
             assert!(error.to_string().contains("warm_up"), "{error}");
-            let error = engine.scope(&stream, |_| ()).unwrap_err();
+            let error = engine.scope(stream.stream(), |_| ()).unwrap_err();
             assert_eq!(error, Error::Capturing);
-            sum.reduce_into_with(&array, &mut output, &stream, &workspace).unwrap();
+            sum.reduce_into_with(&array, &mut output, stream.stream(), &workspace).unwrap();
         }
     });
     // The graph keeps them.
     drop((workspace, sum, engine));
     for _ in 0..3 {
         output.copy_from_slice(&[0.0]).unwrap();
-        graph.launch(stream.as_inner());
-        stream.synchronize().unwrap();
+        graph.launch(stream.raw);
+        stream.synchronize();
         assert_eq!(output.to_vec().unwrap()[0].bits(), cpu.reduce(&items).unwrap().bits());
     }
 }
@@ -431,11 +538,12 @@ fn a_capture_without_a_workspace_says_warm_up_first() {
 #[test]
 fn loading_and_allocating_do_not_disturb_captures_elsewhere() {
     let Some(engine) = gpu() else { return };
-    let (_context, stream) = stream();
+    let _apart = apart();
+    let stream = Apart::new();
     let array = DeviceArray::from_slice(&engine, &[1f32; 100]).unwrap();
     let mut output = DeviceArray::from_slice(&engine, &[0f32]).unwrap();
     let sum = engine.reducer(Sum::<f32>::new()).unwrap();
-    let graph = Graph::capture(stream.as_inner(), || {
+    let graph = Graph::capture(stream.raw, || {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let other = Engine::cuda(0).unwrap();
@@ -446,16 +554,17 @@ fn loading_and_allocating_do_not_disturb_captures_elsewhere() {
             });
         });
         // SAFETY: left alone until the graph has run.
-        unsafe { sum.reduce_into(&array, &mut output, &stream).unwrap() };
+        unsafe { sum.reduce_into(&array, &mut output, stream.stream()).unwrap() };
     });
-    graph.launch(stream.as_inner());
-    stream.synchronize().unwrap();
+    graph.launch(stream.raw);
+    stream.synchronize();
     assert_eq!(output.to_vec().unwrap(), [100.0]);
 }
 
 #[test]
 fn explicit_workspaces_are_checked() {
     let Some(engine) = gpu() else { return };
+    let _apart = apart();
     let sum = engine.reducer(Sum::<f64>::new()).unwrap();
     let array = DeviceArray::from_slice(&engine, &vec![1f64; 1 << 20]).unwrap();
     let mut output = DeviceArray::from_slice(&engine, &[0f64]).unwrap();
@@ -535,6 +644,7 @@ fn threads_share_engines_reducers_and_streams() {
 #[test]
 fn dropping_early_is_safe() {
     let Some(outer) = gpu() else { return };
+    let _apart = apart();
     let n = 16_000_000;
     let items = items::<f32>(n, 13);
     let array = DeviceArray::from_slice(&outer, &items).unwrap();

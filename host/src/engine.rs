@@ -33,7 +33,8 @@ impl fmt::Display for Backend {
 /// A place to compute: the CPU or a GPU. Cheap to clone, usable from any thread.
 ///
 /// On a GPU, an engine keeps loaded kernels, workspaces and pinned memory for results; clones share them. They are
-/// freed when the last clone, reducer, and captured graph is gone, after the device's work has been waited for.
+/// freed when the last clone, reducer, and captured graph is gone, after the device's work has been waited for. Drop
+/// the last one while no stream of the context is being captured: waiting for a device invalidates captures.
 #[derive(Clone, Debug)]
 pub struct Engine {
     kernels: Arc<RwLock<Vec<Kernels>>>,

@@ -161,6 +161,11 @@ pub enum Error {
     /// The stream is being captured, and what was asked for waits for it.
     #[error("the stream is being captured, its work cannot be waited for: use `reduce_into`")]
     Capturing,
+    /// The stream's capture has been invalidated by an operation that it forbids.
+    #[error(
+        "the stream's capture has been invalidated by an earlier call that a capture forbids: end it and begin anew"
+    )]
+    CaptureInvalidated,
     /// A workspace that is too small.
     #[error(
         "the reduction needs a workspace of {needed} bytes, this one has {available}: make it for more items"

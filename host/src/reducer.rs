@@ -72,9 +72,9 @@ impl<Op: Monoid> Reducer<Op> {
 
     /// Reduces an array to a value on the host, and waits for it.
     ///
-    /// On a GPU, host memory is copied there first. Device memory is reduced in place, on the context's default
-    /// stream: after all work already enqueued on ordinary streams, as a blocking copy would be. Wait for work on
-    /// non-blocking streams yourself.
+    /// On a GPU, host memory is copied there first. Device memory is reduced in place, after what was enqueued on the
+    /// context's default stream (blocking copies, for instance); work on another stream that writes to it has to be
+    /// waited for before, or use `reduce_on` with that stream.
     ///
     /// # Errors
     ///
@@ -140,6 +140,23 @@ impl<Op: Monoid> Reducer<Op> {
             Place::Cpu => Err(Error::NeedsCuda { what: "device memory" }),
             Place::Cuda(launcher) => Ok(launcher),
         }
+    }
+
+    /// Reduces device memory to a value on the host as part of a stream's work, after what was enqueued there before,
+    /// and waits for it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`reduce`](Reducer::reduce), and [`Error::Capturing`] if the stream is being captured.
+    pub fn reduce_on<'s, I: DeviceInput<Op::Item> + ?Sized>(
+        &self,
+        input: &I,
+        stream: impl Into<StreamRef<'s>>,
+    ) -> Result<Value<Op>, Error> {
+        let view = input.device_view();
+        // SAFETY: a borrowed stream is live; if it belongs to another context, the driver refuses it.
+        let output = unsafe { self.launcher()?.reduce_on(self.op, view, stream.into().raw)? };
+        Ok(value::<Op>(output, view.is_empty()))
     }
 
     /// Enqueues a reduction on a stream; the result goes to the first item of `output` in device memory. The result

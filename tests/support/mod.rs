@@ -3,6 +3,9 @@
 pub mod exact;
 
 use std::io::{self, Write};
+use std::sync::OnceLock;
+#[cfg(feature = "cuda")]
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use warpfold::{Engine, Error, monoid::tree::Shape};
@@ -26,16 +29,26 @@ pub fn gpu() -> Option<Engine> {
     find_gpu().inspect_err(say).ok()
 }
 
-/// The GPU, or why there is none.
+/// The GPU, or why there is none: the same engine for all tests.
 pub fn find_gpu() -> Result<Engine, Error> {
-    match Engine::cuda(0) {
+    // Never dropped: an engine's end waits for the device, which would invalidate the captures of other tests.
+    static GPU: OnceLock<Result<Engine, Error>> = OnceLock::new();
+    match GPU.get_or_init(|| Engine::cuda(0)) {
         Err(error @ (Error::CudaNotBuilt | Error::NoDevice | Error::NoDriver)) => {
             assert!(std::env::var_os("WARPFOLD_REQUIRE_GPU").is_none_or(|value| value != "1"), "{error}");
-            Err(error)
+            Err(error.clone())
         }
         Err(error) => panic!("{error}"),
-        found => found,
+        Ok(engine) => Ok(engine.clone()),
     }
+}
+
+/// Held by tests that capture, and by those whose engines end, which waits for the device and so would invalidate
+/// captures.
+#[cfg(feature = "cuda")]
+pub fn apart() -> MutexGuard<'static, ()> {
+    static APART: Mutex<()> = Mutex::new(());
+    APART.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The generator splitmix64: the same numbers for the same seed everywhere.

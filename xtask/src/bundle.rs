@@ -40,6 +40,8 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     }
     let bin = out.join("bin");
     fs::create_dir_all(&bin).with_context(|| format!("cannot create {}", bin.display()))?;
+    // First of all, so that what a failed build leaves is known for a bundle by the next.
+    write_script(&out)?;
 
     let cargo = |arguments: &[&str]| {
         let mut command = workspace.cargo(arguments);
@@ -75,10 +77,6 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         strip(path, &bin.join(name))?;
     }
     copy_folder(&workspace.root.join("data"), &out.join("data"))?;
-    let script = out.join("run.sh");
-    fs::write(&script, RUN).context("cannot write run.sh")?;
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755))
-        .context("cannot make run.sh executable")?;
 
     let files = sizes(&out)?;
     for (path, bytes) in &files {
@@ -93,6 +91,15 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         mebibytes(MAX_BYTES)
     );
     println!("on the GPU machine: ./run.sh [all|test|bench|peers|sanitize]");
+    Ok(())
+}
+
+/// Puts `run.sh` into the bundle.
+fn write_script(out: &Path) -> Result<()> {
+    let script = out.join("run.sh");
+    fs::write(&script, RUN).context("cannot write run.sh")?;
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755))
+        .context("cannot make run.sh executable")?;
     Ok(())
 }
 

@@ -15,8 +15,9 @@ use crate::{DeviceInfo, Error, plan::DeviceFacts};
 
 /// The relaxed stream capture mode.
 const RELAXED: c_uint = 2;
-/// A stream that does not wait for the default stream.
-const NON_BLOCKING: c_uint = 1;
+/// An ordinary stream: its work waits for what was enqueued on the default stream before. Blocking copies go there,
+/// and those from pageable memory may return before their data has arrived.
+const ORDINARY: c_uint = 0;
 
 type StreamGetId = unsafe extern "C" fn(CUstream, *mut u64) -> u32;
 
@@ -206,12 +207,12 @@ impl Context {
         self.io
     }
 
-    /// A new non-blocking stream; the caller destroys it.
+    /// A new ordinary stream; the caller destroys it.
     pub(crate) fn new_stream(&self) -> Result<CUstream, Error> {
         let _current = self.enter_or_error()?;
         let mut stream = ptr::null_mut();
         // SAFETY: a valid place for the answer; the context is current.
-        unsafe { driver::cuStreamCreate(&mut stream, NON_BLOCKING) }.doing(|| "creating a stream")?;
+        unsafe { driver::cuStreamCreate(&mut stream, ORDINARY) }.doing(|| "creating a stream")?;
         Ok(stream)
     }
 
@@ -243,10 +244,10 @@ impl Context {
         doing: impl FnOnce() -> String,
     ) -> Result<(), Error> {
         // SAFETY: the caller's promise.
-        unsafe { driver::cuStreamSynchronize(stream) }.doing(doing)
+        apart_from_captures(|| unsafe { driver::cuStreamSynchronize(stream) }).doing(doing)
     }
 
-    /// Is the stream being captured? An invalidated capture is an error.
+    /// Is the stream being captured?
     ///
     /// # Safety
     ///
@@ -327,7 +328,7 @@ impl Drop for Current<'_> {
     }
 }
 
-/// Runs calls that have nothing to do with any stream (allocating, freeing, loading) so that they neither disturb nor
+/// Runs calls that have nothing to do with any capture (allocating, freeing, loading, waiting for other streams) so that they neither disturb nor
 /// are refused by captures that go on elsewhere.
 pub(crate) fn apart_from_captures<R>(body: impl FnOnce() -> R) -> R {
     let mut mode = RELAXED;

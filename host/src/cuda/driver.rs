@@ -145,7 +145,6 @@ functions! {
     fn cuMemHostGetDevicePointer_v2(address: *mut CUdeviceptr, host: *mut c_void, flags: c_uint);
     fn cuMemcpyHtoDAsync_v2(to: CUdeviceptr, from: *const c_void, bytes: usize, stream: CUstream);
     fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: CUdeviceptr, bytes: usize, stream: CUstream);
-    fn cuMemcpyDtoH_v2(to: *mut c_void, from: CUdeviceptr, bytes: usize);
     fn cuMemsetD8Async(address: CUdeviceptr, value: u8, count: usize, stream: CUstream);
     fn cuPointerGetAttribute(value: *mut c_void, attribute: c_uint, address: CUdeviceptr);
     fn cuStreamCreate(stream: *mut CUstream, flags: c_uint);

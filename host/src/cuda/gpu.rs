@@ -151,6 +151,9 @@ impl Gpu {
             )
         }
         .doing(doing)?;
+        if status != ACTIVE {
+            return Err(Error::CaptureInvalidated);
+        }
         let block = block(id)?;
         let kept = Box::into_raw(Box::new(Kept { gpu: self.clone(), block: block.clone() }));
         let mut object = ptr::null_mut();
@@ -186,6 +189,8 @@ impl Drop for Gpu {
     }
 }
 
+/// The status of a capture that goes on.
+const ACTIVE: c_uint = 1;
 /// No wait for destructors in the driver.
 const NO_DESTRUCTOR_SYNC: c_uint = 1;
 /// The graph takes over the caller's reference.

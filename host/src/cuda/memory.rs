@@ -173,8 +173,8 @@ impl<T: Plain> DeviceArray<T> {
         }
     }
 
-    /// Copies the items to the host. Like any blocking copy, waits for work on the context's ordinary streams, but not
-    /// for non-blocking ones.
+    /// Copies the items to the host, after what was enqueued on the context's default stream; work on other streams
+    /// that writes to the array has to be waited for before.
     ///
     /// # Errors
     ///
@@ -204,10 +204,17 @@ impl<T: Plain> DeviceArray<T> {
         if bytes == 0 {
             return Ok(());
         }
-        let _current = self.memory.context.enter_or_error()?;
-        // SAFETY: both sides have that many bytes; the call waits for the copy.
-        unsafe { driver::cuMemcpyDtoH_v2(to.as_mut_ptr().cast::<c_void>(), self.memory.address, bytes) }
-            .doing(|| format!("copying {bytes} bytes from the device"))
+        let context = &self.memory.context;
+        let _current = context.enter_or_error()?;
+        let doing = || format!("copying {bytes} bytes from the device");
+        // SAFETY: both sides have that many bytes. The copy is waited for before the slice is let go.
+        unsafe {
+            let to = to.as_mut_ptr().cast::<c_void>();
+            let copied = driver::cuMemcpyDtoHAsync_v2(to, self.memory.address, bytes, context.io());
+            let waited = context.synchronize(context.io(), doing);
+            copied.doing(doing)?;
+            waited
+        }
     }
 
     fn same_len(&self, other: usize) -> Result<(), Error> {

@@ -53,19 +53,36 @@ impl Launcher {
         ReducePlan::new(n, OperatorLayout::of::<Op>(), &self.facts)
     }
 
-    /// Reduces device memory on the context's default stream, waits, and returns the output.
+    /// Reduces device memory on a stream of our own, waits, and returns the output.
     pub(crate) fn reduce<Op: Monoid>(
         &self,
         op: Op,
         input: DeviceView<'_, Op::Item>,
     ) -> Result<Op::Output, Error> {
+        // SAFETY: the lane's own stream.
+        self.gpu.with_lane(0, |lane| unsafe { self.reduce_on(op, input, lane.stream) })
+    }
+
+    /// Reduces device memory on a stream, waits, and returns the output.
+    ///
+    /// # Safety
+    ///
+    /// A live stream of the context, or the default one.
+    pub(crate) unsafe fn reduce_on<Op: Monoid>(
+        &self,
+        op: Op,
+        input: DeviceView<'_, Op::Item>,
+        stream: CUstream,
+    ) -> Result<Op::Output, Error> {
         let context = &self.gpu.context;
         let _current = context.enter_or_error()?;
         self.check_address(input)?;
-        let stream = ptr::null_mut();
-        // SAFETY: the input is borrowed until the wait, the output is a result's place; on an error nothing was
-        // launched, or the driver has given up.
+        // SAFETY: a live stream; the input is borrowed until the wait, the output is a result's place; on an error
+        // nothing was launched, or the driver has given up.
         unsafe {
+            if context.is_capturing(stream)? {
+                return Err(Error::Capturing);
+            }
             self.gpu.receive(|output| {
                 self.enqueue(op, input.address, input.len, output, stream, None)?;
                 context.synchronize(stream, || self.describe(input.len))

@@ -107,6 +107,24 @@ impl Engine {
     /// # Ok(())
     /// # }
     /// ```
+    ///
+    /// What the work uses cannot be touched before the scope ends:
+    ///
+    /// ```compile_fail,E0502
+    /// # use warpfold_host::{Engine, Error, cuda::{DeviceArray, StreamRef}};
+    /// # use warpfold_monoid::Sum;
+    /// # fn main() -> Result<(), Error> {
+    /// # let engine = Engine::cuda(0)?;
+    /// # let sum = engine.reducer(Sum::<f32>::new())?;
+    /// # let values = DeviceArray::from_slice(&engine, &[1.0f32, 2.0])?;
+    /// # let mut total = DeviceArray::from_slice(&engine, &[0.0f32])?;
+    /// engine.scope(StreamRef::default_stream(), |scope| {
+    ///     scope.reduce_into(&sum, &values, &mut total)?;
+    ///     total.to_vec()
+    /// })??;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn scope<'env, F, R>(&self, stream: impl Into<StreamRef<'env>>, f: F) -> Result<R, Error>
     where
         F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
