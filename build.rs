@@ -15,6 +15,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let build = CudaBuilder::new("builtins")
         .archs([Arch::Sm75, Arch::Sm80, Arch::Sm90])
         .cubin([Arch::Sm80, Arch::Sm90])
+        // Where `cargo xtask setup` puts it.
+        .ptxas_search("target/ptxas")
         .build()?;
     let out = std::env::var("OUT_DIR")?;
     build.write_modules(std::path::Path::new(&out).join("modules.rs"), "warpfold_host::module")?;

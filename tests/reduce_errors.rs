@@ -2,11 +2,11 @@
 
 use warpfold::{Backend, Engine, Error, Sum, cuda_devices, plan::DeviceFacts};
 
-use crate::support::gpu;
+use crate::support::{find_gpu, gpu};
 
 #[test]
 fn without_a_gpu_new_gives_the_cpu() {
-    if gpu().is_none() {
+    if find_gpu().is_err() {
         let engine = Engine::new().unwrap();
         assert_eq!(engine.backend(), Backend::Cpu);
         assert_eq!(engine.facts(), None);

@@ -66,11 +66,14 @@ mod nd {
 
     impl<T: Plain, D: Dimension> Input<T> for ArrayRef<T, D> {
         fn source(&self) -> Result<Source<'_, T>, Error> {
+            if let (0 | 1, items) = (self.len(), self.first()) {
+                return Ok(Source::Host(items.map_or(&[], std::slice::from_ref)));
+            }
             // ndarray also calls a reversed axis contiguous; its memory order would run backwards.
             let forward =
                 self.shape().iter().zip(self.strides()).all(|(&len, &stride)| len <= 1 || stride > 0);
             match self.as_slice_memory_order() {
-                Some(items) if forward || items.is_empty() => Ok(Source::Host(items)),
+                Some(items) if forward => Ok(Source::Host(items)),
                 _ => Err(Error::NotContiguous {
                     shape: self.shape().to_vec(),
                     strides: self.strides().to_vec(),

@@ -167,7 +167,7 @@ impl ReducePlan {
             Strategy::ShortChunks | Strategy::LongChunks => {
                 partials_offset(layout.acc_align) + grid as u64 * layout.acc_bytes as u64
             }
-            _ => 0,
+            Strategy::OneBlock | Strategy::Cpu => 0,
         };
         Ok(ReducePlan { shape, strategy, grid, block, item_bytes: layout.item_bytes, workspace_bytes })
     }

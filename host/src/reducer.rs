@@ -1,5 +1,6 @@
 //! Reductions of whole arrays.
 
+use std::fmt;
 #[cfg(feature = "cuda")]
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use crate::{
 /// Reduces arrays with one operator on one engine. Cheap to clone, usable from any thread.
 ///
 /// Made by [`Engine::reducer`].
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Reducer<Op: Monoid> {
     engine: Engine,
     op: Op,
@@ -28,6 +29,12 @@ enum Place {
     Cpu,
     #[cfg(feature = "cuda")]
     Cuda(Launcher),
+}
+
+impl<Op: Monoid> fmt::Debug for Reducer<Op> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Reducer<{}> on {}", std::any::type_name::<Op>(), self.engine.backend())
+    }
 }
 
 impl<Op: Monoid> Reducer<Op> {
@@ -123,7 +130,7 @@ impl<Op: Monoid> Reducer<Op> {
 
 #[cfg(feature = "cuda")]
 fn value<Op: Monoid>(output: Op::Output, empty: bool) -> Value<Op> {
-    <Op::Empty as warpfold_monoid::OnEmpty>::value(output, empty)
+    <Op::Empty as warpfold_monoid::OnEmpty<Op::Output>>::value(output, empty)
 }
 
 #[cfg(feature = "cuda")]

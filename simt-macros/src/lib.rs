@@ -17,7 +17,7 @@ struct KernelOptions {
 
 impl Parse for KernelOptions {
     fn parse(input: ParseStream) -> syn::Result<Self> {
-        let mut options = KernelOptions::default();
+        let (mut options, span) = (KernelOptions::default(), input.span());
         for option in Punctuated::<KernelOption, Token![,]>::parse_terminated(input)? {
             let place = match option.name.to_string().as_str() {
                 "max_threads" => &mut options.max_threads,
@@ -38,7 +38,7 @@ impl Parse for KernelOptions {
             }
         }
         if let (None, Some(_)) = (options.max_threads, options.min_blocks) {
-            return Err(input.error("`min_blocks` means something only beside `max_threads`"));
+            return Err(Error::new(span, "`min_blocks` means something only beside `max_threads`"));
         }
         Ok(options)
     }
@@ -79,6 +79,13 @@ impl Parse for KernelOption {
 ///         unsafe { global::store(out.add(i), value) }
 ///     }
 /// }
+/// ```
+///
+/// A parameter that is not `Copy` does not compile:
+///
+/// ```compile_fail,E0277
+/// #[warpfold_simt::kernel]
+/// pub unsafe fn owns(values: Vec<f32>) {}
 /// ```
 ///
 /// A crate that is built for the device enables the calling convention:
@@ -152,4 +159,64 @@ fn expand(options: KernelOptions, item: ItemFn) -> syn::Result<TokenStream2> {
         #[allow(improper_ctypes_definitions, clippy::missing_safety_doc)]
         #vis #sig #block
     })
+}
+
+#[cfg(test)]
+mod tests {
+    //! What is refused, and in which words: rustc shows them at the place they point to.
+
+    use super::*;
+
+    /// The outcome of the attribute on an item, as the compiler would get it.
+    fn kernel(options: &str, item: &str) -> Result<String, String> {
+        let expansion = syn::parse_str(options).and_then(|options| expand(options, syn::parse_str(item)?));
+        expansion.map(|tokens| tokens.to_string()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn signatures_that_no_kernel_can_have() {
+        for (item, message) in [
+            ("pub fn k(out: *mut f32) {}", "a kernel is an `unsafe fn`"),
+            ("pub unsafe fn k() -> u32 { 0 }", "a kernel returns nothing"),
+            ("pub unsafe fn k<T>(out: *mut T) {}", "a kernel is not generic: let it call generic code"),
+            ("pub unsafe fn k(&self) {}", "a kernel is not a method"),
+            ("pub async unsafe fn k() {}", "a kernel is not `async`"),
+            ("pub unsafe extern \"C\" fn k() {}", "`#[kernel]` sets the calling convention itself"),
+        ] {
+            assert_eq!(kernel("", item), Err(message.to_owned()), "{item}");
+        }
+    }
+
+    #[test]
+    fn options_that_mean_nothing() {
+        let (range, alone) = ("from 1 to 1024", "`min_blocks` means something only beside `max_threads`");
+        for (options, message) in [
+            ("max_threads = 0", range),
+            ("max_threads = 1025", range),
+            ("max_threads = 64, min_blocks = 0", range),
+            ("min_blocks = 2", alone),
+            ("max_threads = 64, max_threads = 64", "given twice"),
+            ("threads = 64", "the options are `max_threads` and `min_blocks`"),
+        ] {
+            assert_eq!(kernel(options, "unsafe fn k() {}"), Err(message.to_owned()), "{options}");
+        }
+    }
+
+    #[test]
+    fn the_device_gets_an_entry_and_its_bounds_and_the_host_the_function() {
+        let plain = kernel("", "pub unsafe fn k(out: *mut f32) { body() }").unwrap();
+        assert!(
+            plain.contains("pub unsafe extern \"ptx-kernel\" fn k (out : * mut f32) { body () }"),
+            "{plain}"
+        );
+        assert!(plain.contains("pub unsafe fn k (out : * mut f32) { body () }"), "{plain}");
+        assert!(plain.contains("copy :: < * mut f32 >"), "{plain}");
+        assert!(!plain.contains("launch_bounds"), "{plain}");
+        for (options, value) in
+            [("max_threads = 512", 512), ("max_threads = 512, min_blocks = 2", 512 | 2 << 16)]
+        {
+            let bounded = kernel(options, "unsafe fn k() {}").unwrap();
+            assert!(bounded.contains(&format!("static k__launch_bounds : u32 = {value}u32")), "{bounded}");
+        }
+    }
 }

@@ -19,6 +19,15 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! A type without an instruction does not compile:
+//!
+//! ```compile_fail,E0277
+//! use warpfold_simt::atomic::{self, Gpu, Relaxed};
+//!
+//! let mut byte = 0u8;
+//! unsafe { atomic::fetch_add(&raw mut byte, 1, Relaxed, Gpu) };
+//! ```
 
 use crate::imp;
 

@@ -100,7 +100,12 @@ const fn check_vector<T, const V: usize>() {
 
 /// Reads `V` values with one instruction of 2 to 16 bytes: `load_vector::<f32, 4>` is `ld.global.v4`.
 ///
-/// `V * size_of::<T>()` is a power of two up to 16, or the code does not compile.
+/// `V * size_of::<T>()` is a power of two up to 16, or the code does not compile:
+///
+/// ```compile_fail,E0080
+/// let data = [0.0f32; 3];
+/// let three: [f32; 3] = unsafe { warpfold_simt::global::load_vector(data.as_ptr()) };
+/// ```
 ///
 /// # Safety
 ///

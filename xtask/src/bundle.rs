@@ -30,7 +30,7 @@ pub struct Options {
 
 /// Runs `cargo xtask gpu-bundle`.
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
-    setup::run(workspace, &mut |line| println!("{line}"))?;
+    let ptxas = setup::run(workspace, &mut |line| println!("{line}"))?;
     let stub = stub::build(workspace, None)?;
     let out = options.out.clone().unwrap_or_else(|| workspace.target.join("gpu-bundle"));
     if out.exists() {
@@ -52,6 +52,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
             "json-render-diagnostics",
         ]);
         command.env("CUDA_LIBRARY_PATH", &stub.root);
+        setup::name_ptxas(workspace, &ptxas, &mut command);
         command
     };
     let mut programs = Vec::new();

@@ -63,7 +63,7 @@ fn run(task: Task) -> Result<()> {
     let workspace = Workspace::load()?;
     match task {
         Task::Test(options) => test::run(&workspace, &options),
-        Task::Setup => setup::run(&workspace, &mut |line| println!("{line}")),
+        Task::Setup => setup::run(&workspace, &mut |line| println!("{line}")).map(drop),
         Task::Ptx(options) => ptx::run(&workspace, &options),
         Task::CudaStub { out } => {
             let stub = stub::build(&workspace, out)?;

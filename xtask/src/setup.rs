@@ -1,5 +1,6 @@
 //! Installs what building kernels takes, where it is missing.
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -15,8 +16,8 @@ const PACKAGES: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "rust-web
 /// The wheel that holds `ptxas`.
 const PTXAS_WHEEL: &str = "nvidia-cuda-nvcc==13.0.*";
 
-/// Finds the tools, installs those that are missing, and says in a line each what is there.
-pub fn run(workspace: &Workspace, say: &mut dyn FnMut(String)) -> Result<()> {
+/// Finds the tools, installs those that are missing, and says in a line what is there. Returns `ptxas`.
+pub fn run(workspace: &Workspace, say: &mut dyn FnMut(String)) -> Result<PathBuf> {
     let toolchain = match Toolchain::find() {
         Ok(found) => found,
         Err(missing)
@@ -42,7 +43,14 @@ pub fn run(workspace: &Workspace, say: &mut dyn FnMut(String)) -> Result<()> {
     };
     let (rustc, version, llvm) = (toolchain.rustc.display(), toolchain.version, toolchain.llvm);
     say(format!("device toolchain: rustc {version} ({rustc}), LLVM {llvm}; ptxas: {}", ptxas.display()));
-    Ok(())
+    Ok(ptxas)
+}
+
+/// Tells the build script which `ptxas` to use, where it would not find it itself: it looks into `target/ptxas`.
+pub fn name_ptxas(workspace: &Workspace, ptxas: &Path, command: &mut Command) {
+    if workspace.target != workspace.root.join("target") {
+        command.env(ptxas::VARIABLE, ptxas);
+    }
 }
 
 /// Whether Debian's package manager is there.

@@ -29,6 +29,11 @@ pub struct Log {
 impl Log {
     /// Runs a command with its output in the log. A warning in that output is a failure too.
     pub fn run(&mut self, command: &mut Command) -> Result<String> {
+        self.run_and(command, None)
+    }
+
+    /// [`Log::run`] with something to do with the output, also when the command fails.
+    fn run_and(&mut self, command: &mut Command, read: Option<fn(&mut Log, &str)>) -> Result<String> {
         let before = fs::metadata(&self.path).map_or(0, |data| data.len()) as usize;
         let mut file =
             File::options().create(true).append(true).open(&self.path).context("cannot open the log")?;
@@ -37,6 +42,9 @@ impl Log {
         let status =
             status.with_context(|| format!("{} could not be started", command.get_program().display()))?;
         let text = String::from_utf8_lossy(&fs::read(&self.path)?[before..]).into_owned();
+        if let Some(read) = read {
+            read(&mut *self, &text);
+        }
         if !status.success() {
             bail!("the command ended with {status}");
         }
@@ -48,14 +56,14 @@ impl Log {
 
     /// Runs tests: [`Log::run`], and their totals are read, closing lines and skips become notes.
     pub fn run_tests(&mut self, command: &mut Command) -> Result<String> {
-        let text = self.run(command)?;
-        let totals = Totals::read(&text);
-        self.tests = Some(self.tests.unwrap_or_default() + totals);
-        let worth = |line: &&str| {
-            (is_closing(line) && !line.contains(" 0 passed; 0 failed; 0 ignored")) || line.starts_with(SKIP)
-        };
-        self.notes.extend(text.lines().filter(worth).map(str::to_owned));
-        Ok(text)
+        self.run_and(command, Some(Log::count))
+    }
+
+    fn count(&mut self, output: &str) {
+        self.tests = Some(self.tests.unwrap_or_default() + Totals::read(output));
+        let empty = " 0 passed; 0 failed; 0 ignored";
+        let worth = |line: &&str| (is_closing(line) && !line.contains(empty)) || line.starts_with(SKIP);
+        self.notes.extend(output.lines().filter(worth).map(str::to_owned));
     }
 
     /// A line to print under the step.
@@ -172,5 +180,8 @@ mod tests {
             .step("tests", |log| log.run_tests(&mut shell(&format!("{closing}; echo 'skipped: x: no GPU'"))))
             .unwrap();
         assert_eq!(steps.totals(), Totals { passed: 3, failed: 0, skipped: 2 });
+        let failing = "echo 'test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured'; exit 101";
+        assert!(steps.step("failing", |log| log.run_tests(&mut shell(failing))).is_err());
+        assert_eq!(steps.totals(), Totals { passed: 4, failed: 2, skipped: 2 });
     }
 }

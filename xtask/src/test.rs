@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -9,6 +10,7 @@ use serde_json::Value;
 
 use crate::driver::{self, Driver};
 use crate::steps::Steps;
+use crate::totals::Totals;
 use crate::workspace::Workspace;
 use crate::{setup, stub};
 
@@ -46,7 +48,9 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
             totals.passed, totals.failed, totals.skipped
         );
     }
-    println!("{totals}");
+    if totals != Totals::default() {
+        println!("{totals}");
+    }
     result
 }
 
@@ -57,24 +61,26 @@ fn all(
     lints: bool,
     example: bool,
 ) -> Result<()> {
-    let kernels = !options.no_gpu_build;
-    if kernels {
-        steps.step("device toolchain", |log| setup::run(workspace, &mut |line| log.note(line)))?;
-    }
-    let cuda = match kernels {
-        true => Some(steps.step("driver", |log| {
-            let cuda = Cuda::prepare(workspace)?;
-            log.note(cuda.words());
-            Ok(cuda)
-        })?),
-        false => None,
+    let cuda = match options.no_gpu_build {
+        true => None,
+        false => {
+            let ptxas =
+                steps.step("device toolchain", |log| setup::run(workspace, &mut |line| log.note(line)))?;
+            Some(steps.step("driver", |log| {
+                let cuda = Cuda::prepare(workspace, ptxas)?;
+                log.note(cuda.words());
+                Ok(cuda)
+            })?)
+        }
     };
     if lints {
         steps.step("rustfmt", |log| {
-            log.run(&mut workspace.cargo(&["fmt", "--all", "--check"]))?;
+            log.run(&mut workspace.cargo(&["fmt", "--all", "--check", "--", "--color", "never"]))?;
             if example {
                 log.run(
-                    workspace.cargo(&["fmt", "--all", "--check"]).current_dir(workspace.root.join(EXAMPLE)),
+                    workspace
+                        .cargo(&["fmt", "--all", "--check", "--", "--color", "never"])
+                        .current_dir(workspace.root.join(EXAMPLE)),
                 )?;
             }
             Ok(())
@@ -94,7 +100,9 @@ fn all(
         })?;
     }
     let filters = [&["--".to_owned()], &options.filters[..]].concat();
-    steps.step("tests", |log| log.run_tests(workspace.cargo(&["test", "--workspace"]).args(&filters)))?;
+    steps.step("tests", |log| {
+        log.run_tests(workspace.cargo(&["test", "--no-fail-fast", "--workspace"]).args(&filters))
+    })?;
     let Some(cuda) = cuda else { return Ok(()) };
 
     steps.step("kernels", |log| {
@@ -105,7 +113,7 @@ fn all(
         Ok(())
     })?;
     steps.step("tests, cuda", |log| {
-        let mut command = workspace.cargo(&["test", "--features", "cuda"]);
+        let mut command = workspace.cargo(&["test", "--no-fail-fast", "--features", "cuda"]);
         for package in workspace.cuda_packages() {
             command.args(["--package", &package]);
         }
@@ -133,7 +141,7 @@ fn all(
             let mut clippy = workspace.cargo(&["clippy", "--workspace", "--all-targets", "--", "-Dwarnings"]);
             common(&mut clippy);
             log.run(cuda.set(&mut clippy))?;
-            let mut test = workspace.cargo(&["test", "--workspace"]);
+            let mut test = workspace.cargo(&["test", "--no-fail-fast", "--workspace"]);
             common(&mut test);
             log.run_tests(cuda.set(&mut test))
         })?;
@@ -142,15 +150,17 @@ fn all(
 }
 
 /// How programs with the feature `cuda` are linked and run on this machine.
-struct Cuda {
+struct Cuda<'a> {
+    workspace: &'a Workspace,
     driver: Driver,
+    ptxas: PathBuf,
     stub: stub::Stub,
 }
 
-impl Cuda {
+impl Cuda<'_> {
     /// Looks for a driver before the stub could be taken for one.
-    fn prepare(workspace: &Workspace) -> Result<Cuda> {
-        Ok(Cuda { driver: driver::probe(), stub: stub::build(workspace, None)? })
+    fn prepare(workspace: &Workspace, ptxas: PathBuf) -> Result<Cuda<'_>> {
+        Ok(Cuda { workspace, driver: driver::probe(), ptxas, stub: stub::build(workspace, None)? })
     }
 
     fn has_gpu(&self) -> bool {
@@ -165,7 +175,7 @@ impl Cuda {
                 self.stub.root.display()
             ),
             Driver::NoDevice(code) => {
-                format!("a CUDA driver without a GPU that it would use (cuInit: {code})")
+                format!("a CUDA driver without a GPU that it would use, or the stub (cuInit: {code})")
             }
             Driver::Devices(count) => {
                 format!("a CUDA driver with {count} GPU(s): tests of the feature cuda use it")
@@ -184,6 +194,7 @@ impl Cuda {
     fn set<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         // The linker may always use the stub: its soname is the driver's.
         command.env("CUDA_LIBRARY_PATH", &self.stub.root);
+        setup::name_ptxas(self.workspace, &self.ptxas, command);
         if self.driver == Driver::Absent {
             let old = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
             let all = [self.stub.libraries()]

@@ -74,7 +74,8 @@ impl BlockMemory {
             bytes: Vec::new(),
             epoch: 0,
             first_epoch: 1,
-            clocks: vec![[[1; 32]; 32]; warps],
+            // Each lane has begun, and knows of no other.
+            clocks: vec![std::array::from_fn(|lane| std::array::from_fn(|l| u32::from(l == lane))); warps],
             reader_sets: Vec::new(),
             untracked: Vec::new(),
         }

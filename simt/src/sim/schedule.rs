@@ -377,8 +377,8 @@ impl Slot {
     }
 
     fn meeting(&self, thread: usize) -> Option<Meeting> {
-        match self.waits[thread] {
-            Some(Wait::Meeting(meeting)) => Some(meeting),
+        match self.waits.get(thread) {
+            Some(Some(Wait::Meeting(meeting))) => Some(*meeting),
             _ => None,
         }
     }
