@@ -37,7 +37,7 @@
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(
     target_arch = "nvptx64",
-    feature(stdarch_nvptx, link_llvm_intrinsics, asm_experimental_arch, cold_path)
+    feature(stdarch_nvptx, link_llvm_intrinsics, asm_experimental_arch)
 )]
 #![cfg_attr(target_arch = "nvptx64", allow(internal_features))]
 

@@ -50,11 +50,14 @@ impl Workspace {
         Ok(Path::new(manifest).parent().expect("a manifest lies in a folder").to_path_buf())
     }
 
+    fn own_packages(&self) -> impl Iterator<Item = &Value> {
+        let members = self.metadata["workspace_members"].as_array();
+        self.packages().filter(move |package| members.is_some_and(|members| members.contains(&package["id"])))
+    }
+
     /// The workspace's own packages that have the feature `cuda`.
     pub fn cuda_packages(&self) -> Vec<String> {
-        let members = self.metadata["workspace_members"].as_array().cloned().unwrap_or_default();
-        let own = self.packages().filter(|package| members.contains(&package["id"]));
-        let with_feature = own.filter(|package| !package["features"]["cuda"].is_null());
+        let with_feature = self.own_packages().filter(|package| !package["features"]["cuda"].is_null());
         with_feature.filter_map(|package| package["name"].as_str().map(str::to_owned)).collect()
     }
 
@@ -64,6 +67,19 @@ impl Workspace {
         let targets = package.and_then(|package| package["targets"].as_array()).into_iter().flatten();
         let mut kinds = targets.flat_map(|target| target["kind"].as_array().into_iter().flatten());
         kinds.any(|each| each == kind)
+    }
+
+    /// The names of the workspace's integration tests, sorted, each once.
+    pub fn tests(&self) -> Vec<String> {
+        let targets =
+            self.own_packages().flat_map(|package| package["targets"].as_array().into_iter().flatten());
+        let tests = targets
+            .filter(|target| target["kind"].as_array().is_some_and(|kinds| kinds.contains(&"test".into())));
+        let mut names: Vec<String> =
+            tests.filter_map(|test| test["name"].as_str().map(str::to_owned)).collect();
+        names.sort();
+        names.dedup();
+        names
     }
 
     /// `cargo` with the workspace's root as its folder.
