@@ -23,6 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let build = CudaBuilder::new("builtins")
         .archs([Arch::Sm75, Arch::Sm80, Arch::Sm90])
         .cubin([Arch::Sm80, Arch::Sm90])
+        .strict(true)
         // Where `cargo xtask setup` puts it.
         .ptxas_search("target/ptxas")
         .build()?;

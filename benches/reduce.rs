@@ -48,6 +48,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             return Ok(());
         }
     };
+    // Current on this thread from here on: events and streams belong to it.
+    let _context = Context::new(Device::get_device(0)?)?;
     let mut criterion = Criterion::default()
         .with_measurement(Events::new()?)
         .warm_up_time(Duration::from_millis(60))
@@ -74,14 +76,12 @@ struct Bench<'a> {
     output: u64,
     _outputs: DeviceArray<f64>,
     stream: CUstream,
-    _context: Context,
     /// Operator, item bytes, items, how launched; nanoseconds a call of each sample.
     rows: RefCell<Vec<(String, usize, usize, &'static str, Vec<f64>)>>,
 }
 
 impl<'a> Bench<'a> {
     fn new(engine: &'a Engine) -> Result<Self, Box<dyn Error>> {
-        let context = Context::new(Device::get_device(0)?)?;
         // Values in [-1, 1), of which pairs are finite `f64` too.
         let mut state = 7u64;
         let block: Vec<f32> = (0..1 << 24)
@@ -103,11 +103,16 @@ impl<'a> Bench<'a> {
         unsafe { sys::cuStreamCreate(&mut stream, 1) }.done()?;
         let output = outputs.view_mut().address();
         let rows = RefCell::new(Vec::new());
-        Ok(Bench { engine, buffer, output, _outputs: outputs, stream, _context: context, rows })
+        Ok(Bench { engine, buffer, output, _outputs: outputs, stream, rows })
     }
 
     /// Enqueues reduction number `call`.
-    fn enqueue<Op: Monoid>(&self, reducer: &Reducer<Op>, n: usize, call: usize) -> Result<(), warpfold::Error> {
+    fn enqueue<Op: Monoid>(
+        &self,
+        reducer: &Reducer<Op>,
+        n: usize,
+        call: usize,
+    ) -> Result<(), warpfold::Error> {
         let bytes = n * size_of::<Op::Item>();
         let slots = (BUFFER / bytes.max(256)).clamp(1, SLOTS);
         let address = self.buffer.address() + (call % slots * bytes.max(256)) as u64;

@@ -731,3 +731,35 @@ fn the_first_use_is_timed() {
     assert_eq!(sum.reduce(&array).unwrap(), (1 << 20) as f32);
     println!("first sum of f32: {loaded:?} to load, {:?} to the result", start.elapsed());
 }
+
+#[test]
+fn more_than_2_to_the_32_items_are_counted_in_64_bits() {
+    let Some(engine) = gpu() else { return };
+    let _apart = apart();
+    const N: usize = (1 << 32) + 5;
+    // SAFETY: filled before anything reads it.
+    let mut items = match unsafe { DeviceArray::<i32>::uninit(&engine, N) } {
+        Ok(items) => items,
+        Err(error) => {
+            eprintln!("skipped: 16 GiB of device memory are not free: {error}");
+            return;
+        }
+    };
+    let address = items.view_mut().address();
+    let _context = Context::new(Device::get_device(0).unwrap()).unwrap();
+    // SAFETY: the array's own memory, which nothing else uses.
+    unsafe {
+        sys::cuMemsetD32_v2(address, 1, N).ok();
+        // Where 32-bit counts begin again, and at the very end.
+        sys::cuMemsetD32_v2(address + (4 << 32), 3, 1).ok();
+        sys::cuMemsetD32_v2(address + 4 * (N as u64 - 1), 3, 1).ok();
+        sys::cuCtxSynchronize().ok();
+    }
+    let expected = N as i64 + 4;
+    assert_eq!(engine.reducer(Sum::<i32, i64>::new()).unwrap().reduce(&items).unwrap(), expected);
+    assert_eq!(engine.reducer(Sum::<i32>::new()).unwrap().reduce(&items).unwrap(), expected as i32);
+    assert_eq!(engine.reducer(Max::<i32>::new()).unwrap().reduce(&items).unwrap(), Some(3));
+    // SAFETY: the last item alone.
+    unsafe { sys::cuMemsetD32_v2(address + 4 * (N as u64 - 1), -7i32 as u32, 1).ok() };
+    assert_eq!(engine.reducer(Min::<i32>::new()).unwrap().reduce(&items).unwrap(), Some(-7));
+}

@@ -34,13 +34,15 @@ pub struct Image {
     pub arch: u32,
     /// What the bytes are.
     pub kind: ImageKind,
-    /// PTX text (with or without a NUL at its end) or a cubin.
-    pub bytes: &'static [u8],
+    /// PTX text (with or without a NUL at its end) or a cubin, compressed: raw deflate (RFC 1951).
+    pub deflated: &'static [u8],
+    /// Its bytes when inflated.
+    pub len: usize,
 }
 
 impl fmt::Debug for Image {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self} ({} bytes)", self.bytes.len())
+        write!(f, "{self} ({} bytes, {} compressed)", self.len, self.deflated.len())
     }
 }
 
@@ -70,9 +72,9 @@ impl Module {
     /// use warpfold_host::module::{Image, ImageKind, Module};
     ///
     /// const IMAGES: &[Image] = &[
-    ///     Image { arch: 75, kind: ImageKind::Ptx, bytes: b"" },
-    ///     Image { arch: 80, kind: ImageKind::Ptx, bytes: b"" },
-    ///     Image { arch: 80, kind: ImageKind::Cubin, bytes: b"" },
+    ///     Image { arch: 75, kind: ImageKind::Ptx, deflated: b"", len: 0 },
+    ///     Image { arch: 80, kind: ImageKind::Ptx, deflated: b"", len: 0 },
+    ///     Image { arch: 80, kind: ImageKind::Cubin, deflated: b"", len: 0 },
     /// ];
     /// let module = Module { name: "sum", entries: &[], images: IMAGES };
     /// assert_eq!(module.image_for((8, 6)).unwrap().to_string(), "sm_80");

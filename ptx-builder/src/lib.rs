@@ -578,7 +578,10 @@ impl Build {
     ///     /// 90 for sm_90.
     ///     pub arch: u32,
     ///     pub kind: ImageKind,
-    ///     pub bytes: &'static [u8],
+    ///     /// The image, compressed: raw deflate (RFC 1951).
+    ///     pub deflated: &'static [u8],
+    ///     /// Its bytes when inflated.
+    ///     pub len: usize,
     /// }
     /// pub enum ImageKind {
     ///     Ptx,
@@ -590,17 +593,19 @@ impl Build {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] if the file cannot be written.
+    /// [`Error::Io`] if the file, or a compressed image beside it, cannot be written.
     pub fn write_modules(&self, file: impl AsRef<Path>, types: &str) -> Result<(), Error> {
         let file = file.as_ref();
-        let text = self.modules_source(types);
+        let text = self.modules_source(types, &file.with_extension("images"))?;
         if fs::read_to_string(file).is_ok_and(|old| old == text) {
             return Ok(());
         }
         fs::write(file, text).map_err(|source| Error::io("write", file, source))
     }
 
-    fn modules_source(&self, types: &str) -> String {
+    /// The text of the file; the compressed images go into `folder`.
+    fn modules_source(&self, types: &str, folder: &Path) -> Result<String, Error> {
+        fs::create_dir_all(folder).map_err(|source| Error::io("create", folder, source))?;
         let mut text = format!(
             "// Written by warpfold-ptx-builder: {}.\n/// The kernels that were built in, by group.\n\
              pub static MODULES: &[{types}::Module] = &[\n",
@@ -613,18 +618,26 @@ impl Build {
                 module.group, module.entries
             );
             for image in &module.images {
+                let bytes = fs::read(&image.path).map_err(|source| Error::io("read", &image.path, source))?;
+                let kind = image.kind;
+                let path = folder.join(format!("{}-{}-{kind:?}", module.group, image.arch.number()));
+                // Level 6: PTX shrinks about tenfold, and higher levels gain a few percent in several times as long.
+                let deflated = miniz_oxide::deflate::compress_to_vec(&bytes, 6);
+                if fs::read(&path).ok().as_ref() != Some(&deflated) {
+                    fs::write(&path, deflated).map_err(|source| Error::io("write", &path, source))?;
+                }
                 let _ = writeln!(
                     text,
-                    "            {types}::Image {{ arch: {}, kind: {types}::ImageKind::{:?}, bytes: include_bytes!({:?}) }},",
+                    "            {types}::Image {{ arch: {}, kind: {types}::ImageKind::{kind:?}, \
+                     deflated: include_bytes!({path:?}), len: {} }},",
                     image.arch.number(),
-                    image.kind,
-                    image.path
+                    bytes.len()
                 );
             }
             text.push_str("        ],\n    },\n");
         }
         text.push_str("];\n");
-        text
+        Ok(text)
     }
 }
 

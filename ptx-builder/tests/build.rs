@@ -149,7 +149,7 @@ fn embeds(build: &Build) {
     assert_eq!(fs::metadata(&file).unwrap().modified().unwrap(), written);
     let program = "pub mod module {
             pub struct Module { pub name: &'static str, pub entries: &'static [&'static str], pub images: &'static [Image] }
-            pub struct Image { pub arch: u32, pub kind: ImageKind, pub bytes: &'static [u8] }
+            pub struct Image { pub arch: u32, pub kind: ImageKind, pub deflated: &'static [u8], pub len: usize }
             #[derive(Debug)] pub enum ImageKind { Ptx, Cubin }
         }
         include!(\"modules.rs\");

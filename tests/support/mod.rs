@@ -2,10 +2,11 @@
 
 pub mod exact;
 
+use std::cell::{Cell, RefCell};
 use std::io::{self, Write};
-use std::sync::OnceLock;
 #[cfg(feature = "cuda")]
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::RwLockWriteGuard;
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use std::thread;
 
 use warpfold::{Engine, Error, monoid::tree::Shape};
@@ -39,16 +40,50 @@ pub fn find_gpu() -> Result<Engine, Error> {
             Err(error.clone())
         }
         Err(error) => panic!("{error}"),
-        Ok(engine) => Ok(engine.clone()),
+        Ok(engine) => {
+            share();
+            Ok(engine.clone())
+        }
     }
 }
 
-/// Held by tests that capture, and by those whose engines end, which waits for the device and so would invalidate
-/// captures.
+/// Tests of the GPU share it, but for those that are [`apart`].
+static TURNS: RwLock<()> = RwLock::new(());
+
+thread_local! {
+    /// What this test's thread holds of [`TURNS`]: its share, until the thread ends.
+    static SHARE: RefCell<Option<RwLockReadGuard<'static, ()>>> = const { RefCell::new(None) };
+    /// Is this test apart?
+    static APART: Cell<bool> = const { Cell::new(false) };
+}
+
+fn share() {
+    if !APART.get() {
+        SHARE.with_borrow_mut(|share| {
+            share.get_or_insert_with(|| TURNS.read().unwrap_or_else(PoisonError::into_inner));
+        });
+    }
+}
+
+/// Held by tests that capture, and by those whose engines end, which waits for the device: other tests' allocations
+/// and waits would invalidate captures.
 #[cfg(feature = "cuda")]
-pub fn apart() -> MutexGuard<'static, ()> {
-    static APART: Mutex<()> = Mutex::new(());
-    APART.lock().unwrap_or_else(PoisonError::into_inner)
+pub fn apart() -> Apart {
+    SHARE.with_borrow_mut(|share| *share = None);
+    let turn = TURNS.write().unwrap_or_else(PoisonError::into_inner);
+    APART.set(true);
+    Apart(turn)
+}
+
+/// See [`apart`].
+#[cfg(feature = "cuda")]
+pub struct Apart(#[expect(dead_code, reason = "held for its end")] RwLockWriteGuard<'static, ()>);
+
+#[cfg(feature = "cuda")]
+impl Drop for Apart {
+    fn drop(&mut self) {
+        APART.set(false);
+    }
 }
 
 /// The generator splitmix64: the same numbers for the same seed everywhere.

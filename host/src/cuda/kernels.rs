@@ -87,19 +87,22 @@ impl Loaded {
 }
 
 fn load_image(context: &Arc<Context>, export: &Export, image: &Image) -> Result<LoadedModule, Error> {
-    // The driver takes text up to a NUL.
-    let text = match image.kind {
-        ImageKind::Ptx if image.bytes.last() != Some(&0) => {
-            Some(CString::new(image.bytes).map_err(|_| Error::ModuleLoad {
-                export: export.name,
-                image: image.to_string(),
-                name: "NUL byte inside the PTX".into(),
-                log: String::new(),
-            })?)
-        }
-        _ => None,
+    let damaged = |name: &str| Error::ModuleLoad {
+        export: export.name,
+        image: image.to_string(),
+        name: name.into(),
+        log: String::new(),
     };
-    let data = text.as_ref().map_or(image.bytes.as_ptr().cast::<c_void>(), |text| text.as_ptr().cast());
+    let mut bytes = miniz_oxide::inflate::decompress_to_vec_with_limit(image.deflated, image.len)
+        .map_err(|_| damaged("the embedded image does not inflate"))?;
+    if bytes.len() != image.len {
+        return Err(damaged("the embedded image inflates to another length"));
+    }
+    if image.kind == ImageKind::Ptx && bytes.last() != Some(&0) {
+        // The driver takes text up to a NUL.
+        bytes.push(0);
+    }
+    let data = bytes.as_ptr().cast::<c_void>();
     let mut log = vec![0u8; 8 << 10];
     let mut options = ERROR_LOG;
     let mut values = [log.as_mut_ptr().cast::<c_void>(), ptr::without_provenance_mut(log.len())];

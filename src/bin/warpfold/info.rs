@@ -103,7 +103,7 @@ pub fn report(json: bool) -> Result<String, Error> {
             .map(|module| Kernel {
                 name: module.name,
                 images: module.images.iter().map(ToString::to_string).collect(),
-                bytes: module.images.iter().map(|image| image.bytes.len()).sum(),
+                bytes: module.images.iter().map(|image| image.deflated.len()).sum(),
             })
             .collect(),
     };

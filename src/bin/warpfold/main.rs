@@ -6,6 +6,7 @@ mod info;
 mod input;
 mod ops;
 mod output;
+mod progress;
 
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;

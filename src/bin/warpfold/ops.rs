@@ -1,10 +1,11 @@
 //! The operators of the command, and how one is evaluated over an array of any type.
 
-use warpfold::{Engine, Max, Min, Monoid, NanMax, NanMin, NanProduct, NanSum, Product, Sum, Value};
+use warpfold::{Backend, Engine, Max, Min, Monoid, NanMax, NanMin, NanProduct, NanSum, Product, Sum, Value};
 
 use crate::args::{BackendChoice, NanRule};
 use crate::error::Error;
 use crate::input::Data;
+use crate::progress::Watched;
 
 /// An operator by its name on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,5 +154,9 @@ pub fn engine(choice: BackendChoice) -> Result<Engine, Error> {
 
 /// Runs one operator over host memory.
 fn run<M: Monoid>(engine: &Engine, op: M, items: &[M::Item]) -> Result<Value<M>, Error> {
-    Ok(engine.reducer(op)?.reduce(items)?)
+    let reducer = engine.reducer(op)?;
+    match Watched::new(items).filter(|_| engine.backend() == Backend::Cpu) {
+        Some(watched) => Ok(reducer.reduce_items(&watched)?),
+        None => Ok(reducer.reduce(items)?),
+    }
 }
