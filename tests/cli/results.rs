@@ -143,6 +143,20 @@ fn zeros_keep_their_sign() {
     }
 }
 
+/// The one float32 whose shortest decimal, read as float64 and then rounded, is its neighbour.
+#[test]
+fn float32_survives_a_reader_of_float64() {
+    let files = Files::new();
+    for bits in [0x15ae_43fd, 0x95ae_43fd] {
+        let value = f32::from_bits(bits);
+        let shortest: f64 = value.to_string().parse().unwrap();
+        assert_ne!((shortest as f32).to_bits(), bits);
+        let path = files.write("a.npy", Npy::new("<f4", "()", value.to_le_bytes()).bytes());
+        let found = number(&reduce(&path, "max", &[])["results"]["max"]);
+        assert_eq!((found as f32).to_bits(), bits);
+    }
+}
+
 /// The series itself, added up in tenths of a ppmv.
 #[test]
 fn the_co2_series() {

@@ -66,6 +66,7 @@ fn what_is_no_file_is_named() {
     fails(args(&folder), 1, &["folder.npy: is a directory"]);
     fails(args(&missing), 1, &["missing.npy: No such file"]);
     fails(args(&text), 1, &["a.txt: ", "neither .npy nor .csv"]);
+    fails(args(&files.0.path().join("two\nlines.npy")), 1, &["two lines.npy: No such file"]);
     #[cfg(unix)]
     fails(args("/dev/null".as_ref()), 1, &["/dev/null: is not a regular file"]);
 }
@@ -116,6 +117,10 @@ fn the_cuda_backend_computes_or_says_why_not() {
     let info: serde_json::Value = serde_json::from_str(&succeeds(["info", "--json"])).unwrap();
     let args = ["reduce", "--op", "sum,min", "--json", "--backend", "cuda", &path];
     if info["devices"].as_array().unwrap().is_empty() {
+        assert!(
+            std::env::var_os("WARPFOLD_REQUIRE_GPU").is_none_or(|value| value != "1"),
+            "no device: {info}"
+        );
         fails(args, 1, &["--backend cuda: ", "--backend cpu"]);
     } else {
         let found: serde_json::Value = serde_json::from_str(&succeeds(args)).unwrap();
@@ -161,7 +166,10 @@ fn info_lists_backends_operators_and_types() {
     );
     let devices = json["devices"].as_array().unwrap();
     assert_eq!(backends[1]["available"], json!(!devices.is_empty()));
+    let kernels = json["kernels"].as_array().unwrap();
+    assert_eq!(kernels.iter().any(|kernel| kernel["name"] == "sum_f32"), cfg!(feature = "cuda"));
     let table = succeeds(["info"]);
+    assert_eq!(table.contains("GPU kernels   none\n"), !cfg!(feature = "cuda"), "{table}");
     for word in ["backend cpu ", "backend cuda", "sum, product, min, max", "float64"] {
         assert!(table.contains(word), "{word:?} is not in: {table}");
     }

@@ -17,7 +17,8 @@
 //! - a panic or trap of the kernel.
 //!
 //! It does not find a missing fence (memory is in order here), a race in global memory, or an access through a raw
-//! pointer dereferenced in the kernel itself. A loop that waits for another thread goes on for ever unless it calls
+//! pointer dereferenced in the kernel itself. Threads of a block that order their accesses to shared memory by a flag,
+//! and not by a barrier, are reported as a race. A loop that waits for another thread goes on for ever unless it calls
 //! [`nanosleep`](crate::thread::nanosleep), an atomic or a load made for polling, which let the others run. It needs
 //! `panic = "unwind"`.
 //!

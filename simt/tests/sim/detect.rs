@@ -318,6 +318,81 @@ fn sync_warp_orders_only_the_lanes_it_names() {
 }
 
 #[test]
+fn a_write_after_the_last_sync_warp() {
+    let fault = fault(32, || {
+        let tile = shared!([u32; 1]);
+        let lane = thread::thread_idx_x();
+        unsafe {
+            warp::sync_warp(FULL);
+            if lane == 0 {
+                tile.write(0, 1);
+            }
+            warp::warp_vote_all(FULL, true);
+            if lane == 1 {
+                tile.read(0);
+            }
+        }
+    });
+    assert!(matches!(fault.kind, FaultKind::SharedRace { write: false, .. }), "{fault}");
+}
+
+#[test]
+fn a_write_after_another_lane_has_read() {
+    // The writer has read too: its own read must not hide those of the other lanes.
+    for writer in [0, 31] {
+        let fault = fault(32, || {
+            let tile = shared!([u32; 1]);
+            let lane = thread::thread_idx_x();
+            unsafe {
+                if lane == 0 {
+                    tile.write(0, 1);
+                }
+                thread::sync_threads();
+                if lane == writer || lane == 5 {
+                    tile.read(0);
+                }
+                warp::warp_vote_all(FULL, true);
+                if lane == writer {
+                    tile.write(0, 2);
+                }
+            }
+        });
+        let FaultKind::SharedRace { write: true, other_write: false, other, .. } = fault.kind else {
+            panic!("{fault}")
+        };
+        assert_eq!((other.x, place(&fault).lane), (5, writer));
+    }
+}
+
+#[test]
+fn a_write_after_another_warp_has_read() {
+    let fault = fault(64, || {
+        let tile = shared!([u32; 1]);
+        let t = thread::thread_idx_x();
+        unsafe {
+            if t == 0 {
+                tile.write(0, 1);
+            }
+            thread::sync_threads();
+            if t == 0 || t == 32 {
+                tile.read(0);
+            }
+            if t == 0 {
+                // Long enough for the other warp to read first under any schedule.
+                for _ in 0..200 {
+                    thread::nanosleep(1);
+                }
+                tile.write(0, 2);
+            }
+        }
+    });
+    let FaultKind::SharedRace { write: true, other_write: false, other, .. } = fault.kind else {
+        panic!("{fault}")
+    };
+    assert_eq!((other.x, place(&fault).thread.x), (32, 0));
+}
+
+#[test]
 fn a_write_after_many_have_read() {
     for writer in [0, 7, 40] {
         let fault = fault(64, || {

@@ -75,8 +75,8 @@ Results:
 
 JSON:
   {\"file\", \"n\", \"dtype\", \"backend\", \"elapsed_ms\", \"results\": {OP: VALUE, ...}}
-  n counts all elements, NaNs too. Integers are exact, floats are the shortest decimals that read
-  back as the same value of their type; NaN and infinities are the strings \"NaN\", \"inf\", \"-inf\".
+  n counts all elements, NaNs too. Integers are exact, floats short decimals that read back as the
+  same value of their type; NaN and infinities are the strings \"NaN\", \"inf\", \"-inf\".
   elapsed_ms is the time of the reductions, without that of opening the file and the device.
 
 Example:
@@ -110,11 +110,9 @@ pub enum NanRule {
     Ignore,
 }
 
-/// clap's complaint as one line: its first paragraph, without clap's own prefix, and where to read more.
-pub fn one_line(error: &clap::Error) -> String {
+/// What clap complains of: its first paragraph, without clap's own prefix, and where to read more.
+pub fn complaint(error: &clap::Error) -> String {
     let rendered = error.to_string();
     let paragraph = rendered.split("\n\n").next().unwrap_or_default();
-    let words: Vec<&str> = paragraph.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let text = words.join(" ");
-    format!("{} (see warpfold --help)", text.strip_prefix("error: ").unwrap_or(&text))
+    format!("{} (see warpfold --help)", paragraph.strip_prefix("error: ").unwrap_or(paragraph).trim_end())
 }

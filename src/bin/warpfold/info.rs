@@ -1,9 +1,10 @@
 //! `warpfold info`.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use serde::Serialize;
-use warpfold::{DeviceInfo, Engine};
+use warpfold::{BUILTINS, DeviceInfo, Engine};
 
 use crate::error::Error;
 use crate::input::Dtype;
@@ -18,6 +19,16 @@ struct Info {
     devices: Vec<Device>,
     operators: [&'static str; 4],
     dtypes: [&'static str; 6],
+    kernels: Vec<Kernel>,
+}
+
+/// One operator's compiled module.
+#[derive(Debug, Serialize)]
+struct Kernel {
+    name: &'static str,
+    /// Architectures: `compute_80` is PTX, `sm_80` machine code.
+    images: Vec<String>,
+    bytes: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -86,6 +97,15 @@ pub fn report(json: bool) -> Result<String, Error> {
         devices: devices.into_iter().map(Device::from).collect(),
         operators: Op::ALL.map(Op::name),
         dtypes: Dtype::ALL.map(Dtype::name),
+        kernels: BUILTINS
+            .modules
+            .iter()
+            .map(|module| Kernel {
+                name: module.name,
+                images: module.images.iter().map(ToString::to_string).collect(),
+                bytes: module.images.iter().map(|image| image.bytes.len()).sum(),
+            })
+            .collect(),
     };
     if json { json_line(&info) } else { Ok(info.text(&lines)) }
 }
@@ -103,6 +123,15 @@ impl Info {
         }
         let _ = writeln!(text, "\noperators     {}", self.operators.join(", "));
         let _ = writeln!(text, "types         {}", self.dtypes.join(", "));
+        if self.kernels.is_empty() {
+            text.push_str("GPU kernels   none\n");
+        } else {
+            let images: BTreeSet<&str> =
+                self.kernels.iter().flat_map(|kernel| &kernel.images).map(String::as_str).collect();
+            let images = images.into_iter().collect::<Vec<_>>().join(", ");
+            let kib = self.kernels.iter().map(|kernel| kernel.bytes).sum::<usize>().div_ceil(1024);
+            let _ = writeln!(text, "GPU kernels   {} modules for {images} ({kib} KiB)", self.kernels.len());
+        }
         text
     }
 }

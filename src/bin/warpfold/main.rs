@@ -29,17 +29,22 @@ fn main() -> ExitCode {
             let _ = error.print();
             return ExitCode::from(2);
         }
-        Err(error) => Err(Error::Usage(args::one_line(&error))),
+        Err(error) => Err(Error::Usage(args::complaint(&error))),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(Error::Output(error)) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             // Where stderr is closed the exit code still tells.
-            let _ = writeln!(io::stderr(), "warpfold: error: {error}");
+            let _ = writeln!(io::stderr(), "warpfold: error: {}", one_line(&error.to_string()));
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// A message on one line, whatever is in it: a path may hold a line break, a driver's log has many.
+fn one_line(message: &str) -> String {
+    message.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 fn run(args: &Args) -> Result<(), Error> {

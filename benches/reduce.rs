@@ -1,0 +1,365 @@
+//! Reductions of one array on a GPU: time by CUDA events, on a stream and in graph replay.
+//!
+//! `cargo bench --features cuda --bench reduce`, or `./run.sh bench` in a bundle. Each call reads the next slot of a
+//! 4 GiB buffer, so that from 2^20 `f32` on its input has left the L2 cache again; the rival program
+//! `benches/peers/cub.cu` does the same and is run in the same call. Beside criterion's reports the medians go to
+//! standard output as CSV, and to `reduce.csv` in the folder that `WARPFOLD_OUT` names.
+
+use std::{
+    cell::RefCell,
+    error::Error,
+    ffi::{CStr, c_char},
+    io::Write,
+    ptr,
+    time::Duration,
+};
+
+use criterion::{
+    Criterion, Throughput,
+    measurement::{Measurement, ValueFormatter},
+};
+use warpfold::{
+    Engine, Max, Min, Monoid, Plain, Product, Reducer, Sum,
+    cuda::{
+        DeviceArray, DeviceView, DeviceViewMut, StreamRef,
+        cust::{
+            context::Context,
+            device::Device,
+            sys::{
+                self, CUevent, CUgraph, CUgraphExec, CUstream,
+                CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+            },
+        },
+    },
+};
+
+/// Bytes of the buffer whose slots the calls read in turn.
+const BUFFER: usize = 4 << 30;
+/// The most slots.
+const SLOTS: usize = 64;
+/// Launches in a captured graph.
+const GRAPH: usize = 20;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let engine = match Engine::cuda(0) {
+        Ok(engine) => engine,
+        Err(error) => {
+            println!("skipped: {error}");
+            return Ok(());
+        }
+    };
+    let mut criterion = Criterion::default()
+        .with_measurement(Events::new()?)
+        .warm_up_time(Duration::from_millis(60))
+        .measurement_time(Duration::from_millis(250))
+        .sample_size(15)
+        .without_plots()
+        .configure_from_args();
+    let bench = Bench::new(&engine)?;
+
+    let sum = engine.reducer(Sum::<f32>::new())?;
+    for log in (10..=30).step_by(2) {
+        bench.stream(&mut criterion, "sum_f32", &sum, 1 << log)?;
+        bench.graph(&mut criterion, "sum_f32", &sum, 1 << log)?;
+    }
+    bench.every_operator(&mut criterion)?;
+    criterion.final_summary();
+    bench.report()
+}
+
+/// What the measurements share.
+struct Bench<'a> {
+    engine: &'a Engine,
+    buffer: DeviceArray<f32>,
+    output: u64,
+    _outputs: DeviceArray<f64>,
+    stream: CUstream,
+    _context: Context,
+    /// Operator, item bytes, items, how launched; nanoseconds a call of each sample.
+    rows: RefCell<Vec<(String, usize, usize, &'static str, Vec<f64>)>>,
+}
+
+impl<'a> Bench<'a> {
+    fn new(engine: &'a Engine) -> Result<Self, Box<dyn Error>> {
+        let context = Context::new(Device::get_device(0)?)?;
+        // Values in [-1, 1), of which pairs are finite `f64` too.
+        let mut state = 7u64;
+        let block: Vec<f32> = (0..1 << 24)
+            .map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 40) as f32 / (1 << 23) as f32 - 1.0
+            })
+            .collect();
+        // SAFETY: filled right below, before anything reads it.
+        let mut buffer = unsafe { DeviceArray::<f32>::uninit(engine, BUFFER / 4)? };
+        let address = buffer.view_mut().address();
+        for start in (0..BUFFER / 4).step_by(block.len()) {
+            // SAFETY: a part of the buffer, which nothing else uses.
+            unsafe { copy(address + 4 * start as u64, &block)? };
+        }
+        let mut outputs = DeviceArray::from_slice(engine, &[0f64; 4])?;
+        let mut stream = ptr::null_mut();
+        // SAFETY: a valid place for the answer; a context is current.
+        unsafe { sys::cuStreamCreate(&mut stream, 1) }.done()?;
+        let output = outputs.view_mut().address();
+        let rows = RefCell::new(Vec::new());
+        Ok(Bench { engine, buffer, output, _outputs: outputs, stream, _context: context, rows })
+    }
+
+    /// Enqueues reduction number `call`.
+    fn enqueue<Op: Monoid>(&self, reducer: &Reducer<Op>, n: usize, call: usize) -> Result<(), warpfold::Error> {
+        let bytes = n * size_of::<Op::Item>();
+        let slots = (BUFFER / bytes.max(256)).clamp(1, SLOTS);
+        let address = self.buffer.address() + (call % slots * bytes.max(256)) as u64;
+        // SAFETY: a slot of the buffer and the output live as long as this; nothing writes the one, and nobody reads
+        // the other before the stream is waited for.
+        unsafe {
+            let items = DeviceView::<Op::Item>::from_raw(address, n as u64);
+            let mut output = DeviceViewMut::<Op::Output>::from_raw(self.output, 1);
+            reducer.reduce_into(&items, &mut output, StreamRef::from_raw(self.stream))
+        }
+    }
+
+    fn stream<Op: Monoid>(
+        &self,
+        criterion: &mut Criterion<Events>,
+        name: &str,
+        reducer: &Reducer<Op>,
+        n: usize,
+    ) -> Result<(), Box<dyn Error>> {
+        self.enqueue(reducer, n, 0)?;
+        let mut call = 0;
+        self.measure::<Op>(criterion, name, n, "stream", |_| {
+            call += 1;
+            self.enqueue(reducer, n, call).expect("what was enqueued before");
+            1
+        });
+        Ok(())
+    }
+
+    fn graph<Op: Monoid>(
+        &self,
+        criterion: &mut Criterion<Events>,
+        name: &str,
+        reducer: &Reducer<Op>,
+        n: usize,
+    ) -> Result<(), Box<dyn Error>> {
+        reducer.warm_up(n as u64)?;
+        let (mut graph, mut executable): (CUgraph, CUgraphExec) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: a live stream, valid places for the answers.
+        unsafe {
+            sys::cuStreamBeginCapture_v2(self.stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).done()?;
+            for call in 0..GRAPH {
+                self.enqueue(reducer, n, call)?;
+            }
+            sys::cuStreamEndCapture(self.stream, &mut graph).done()?;
+            sys::cuGraphInstantiateWithFlags(&mut executable, graph, 0).done()?;
+        }
+        self.measure::<Op>(criterion, name, n, "graph", |stream| {
+            // SAFETY: a live executable and stream.
+            unsafe { sys::cuGraphLaunch(executable, stream) }.done().expect("what was launched before");
+            GRAPH
+        });
+        // SAFETY: both are ours, and the stream has been waited for.
+        unsafe {
+            sys::cuGraphExecDestroy(executable).done()?;
+            sys::cuGraphDestroy(graph).done()?;
+        }
+        Ok(())
+    }
+
+    /// `body` enqueues once and says how many reductions that were.
+    fn measure<Op: Monoid>(
+        &self,
+        criterion: &mut Criterion<Events>,
+        name: &str,
+        n: usize,
+        how: &'static str,
+        mut body: impl FnMut(CUstream) -> usize,
+    ) {
+        let mut samples = Vec::new();
+        let mut group = criterion.benchmark_group(format!("{name}/{how}"));
+        group.throughput(Throughput::Bytes((n * size_of::<Op::Item>()) as u64));
+        group.bench_function(n.to_string(), |bencher| {
+            bencher.iter_custom(|iterations| {
+                let events = Events::new().expect("a context is current");
+                events.record(0, self.stream);
+                let mut calls = 0;
+                for _ in 0..iterations {
+                    calls += body(self.stream);
+                }
+                events.record(1, self.stream);
+                let call = events.nanoseconds() / calls as f64;
+                samples.push(call);
+                call * iterations as f64
+            });
+        });
+        group.finish();
+        // Criterion's first samples warm up, with few calls each.
+        let samples = samples.split_off(samples.len() / 3);
+        if !samples.is_empty() {
+            self.rows.borrow_mut().push((name.to_owned(), size_of::<Op::Item>(), n, how, samples));
+        }
+    }
+
+    /// Every operator and type over 1 GiB and 4 GiB.
+    fn every_operator(&self, criterion: &mut Criterion<Events>) -> Result<(), Box<dyn Error>> {
+        macro_rules! each {
+            ($($name:literal: $op:ty),* $(,)?) => {$(
+                let reducer = self.engine.reducer(<$op>::new())?;
+                for bytes in [1usize << 30, 1 << 32] {
+                    let n = bytes / size_of::<<$op as Monoid>::Item>();
+                    self.stream(criterion, $name, &reducer, n)?;
+                }
+            )*};
+        }
+        each! {
+            "sum_i32": Sum<i32>, "sum_i32_i64": Sum<i32, i64>, "sum_u32": Sum<u32>, "sum_i64": Sum<i64>,
+            "sum_u64": Sum<u64>, "sum_f32": Sum<f32>, "sum_f64": Sum<f64>,
+            "product_i32": Product<i32>, "product_u32": Product<u32>, "product_i64": Product<i64>,
+            "product_u64": Product<u64>, "product_f32": Product<f32>, "product_f64": Product<f64>,
+            "min_i32": Min<i32>, "min_u32": Min<u32>, "min_i64": Min<i64>, "min_u64": Min<u64>,
+            "min_f32": Min<f32>, "min_f64": Min<f64>,
+            "max_i32": Max<i32>, "max_u32": Max<u32>, "max_i64": Max<i64>, "max_u64": Max<u64>,
+            "max_f32": Max<f32>, "max_f64": Max<f64>,
+        }
+        Ok(())
+    }
+
+    fn report(&self) -> Result<(), Box<dyn Error>> {
+        let mut text = format!("# {}\n", describe()?);
+        text += "operation,length,item_bytes,launch,microseconds,gigabytes_per_second\n";
+        for (name, item, n, how, samples) in self.rows.borrow_mut().iter_mut() {
+            samples.sort_by(f64::total_cmp);
+            let median = samples[samples.len() / 2];
+            let rate = (*n * *item) as f64 / median;
+            text += &format!("{name},{n},{item},{how},{:.3},{rate:.1}\n", median / 1e3);
+        }
+        print!("{text}");
+        if let Some(folder) = std::env::var_os("WARPFOLD_OUT") {
+            let path = std::path::Path::new(&folder).join("reduce.csv");
+            std::fs::File::create(path)?.write_all(text.as_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+/// Copies a slice to device memory.
+///
+/// # Safety
+///
+/// `address` leads to as much device memory, which nothing else uses.
+unsafe fn copy<T: Plain>(address: u64, items: &[T]) -> Result<(), Box<dyn Error>> {
+    // SAFETY: the caller's promise.
+    unsafe { sys::cuMemcpyHtoD_v2(address, items.as_ptr().cast(), size_of_val(items)) }.done()
+}
+
+/// The card and the driver.
+fn describe() -> Result<String, Box<dyn Error>> {
+    let mut version = 0;
+    let mut name: [c_char; 128] = [0; 128];
+    // SAFETY: valid places for the answers; the driver ends the name with a zero.
+    let card = unsafe {
+        sys::cuDriverGetVersion(&mut version).done()?;
+        sys::cuDeviceGetName(name.as_mut_ptr(), name.len() as i32, 0).done()?;
+        CStr::from_ptr(name.as_ptr()).to_string_lossy().into_owned()
+    };
+    Ok(format!("card: {card}; CUDA of the driver: {}.{}", version / 1000, version % 1000 / 10))
+}
+
+/// Time on the device, between two events on a stream.
+struct Events([CUevent; 2]);
+
+impl Events {
+    fn new() -> Result<Self, Box<dyn Error>> {
+        let mut events = [ptr::null_mut(); 2];
+        for event in &mut events {
+            // SAFETY: a valid place for the answer.
+            unsafe { sys::cuEventCreate(event, 0) }.done()?;
+        }
+        Ok(Events(events))
+    }
+
+    fn record(&self, which: usize, stream: CUstream) {
+        // SAFETY: a live event and stream.
+        unsafe { sys::cuEventRecord(self.0[which], stream) }.done().expect("a live stream");
+    }
+
+    fn nanoseconds(&self) -> f64 {
+        let mut milliseconds = 0f32;
+        // SAFETY: both were recorded; a valid place for the answer.
+        unsafe {
+            sys::cuEventSynchronize(self.0[1]).done().expect("recorded");
+            sys::cuEventElapsedTime(&mut milliseconds, self.0[0], self.0[1]).done().expect("recorded");
+        }
+        milliseconds as f64 * 1e6
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        for event in self.0 {
+            // SAFETY: ours; a failure while tearing down has nobody to tell.
+            let _ = unsafe { sys::cuEventDestroy_v2(event) };
+        }
+    }
+}
+
+impl Measurement for Events {
+    type Intermediate = ();
+    /// Nanoseconds.
+    type Value = f64;
+    fn start(&self) {
+        self.record(0, ptr::null_mut());
+    }
+    fn end(&self, (): ()) -> f64 {
+        self.record(1, ptr::null_mut());
+        self.nanoseconds()
+    }
+    fn add(&self, a: &f64, b: &f64) -> f64 {
+        a + b
+    }
+    fn zero(&self) -> f64 {
+        0.0
+    }
+    fn to_f64(&self, value: &f64) -> f64 {
+        *value
+    }
+    fn formatter(&self) -> &dyn ValueFormatter {
+        &Microseconds
+    }
+}
+
+struct Microseconds;
+
+impl ValueFormatter for Microseconds {
+    fn scale_values(&self, _typical: f64, values: &mut [f64]) -> &'static str {
+        values.iter_mut().for_each(|value| *value /= 1e3);
+        "us"
+    }
+    fn scale_throughputs(&self, _typical: f64, throughput: &Throughput, values: &mut [f64]) -> &'static str {
+        let bytes = match *throughput {
+            Throughput::Bytes(bytes) => bytes as f64,
+            _ => return "",
+        };
+        values.iter_mut().for_each(|value| *value = bytes / *value);
+        "GB/s"
+    }
+    fn scale_for_machines(&self, _values: &mut [f64]) -> &'static str {
+        "ns"
+    }
+}
+
+/// A driver call that says what went wrong.
+trait Done {
+    fn done(self) -> Result<(), Box<dyn Error>>;
+}
+
+impl Done for sys::CUresult {
+    fn done(self) -> Result<(), Box<dyn Error>> {
+        match self {
+            sys::CUresult::CUDA_SUCCESS => Ok(()),
+            code => Err(format!("the driver answered {code:?}").into()),
+        }
+    }
+}
