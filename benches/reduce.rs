@@ -107,7 +107,12 @@ impl<'a> Bench<'a> {
     }
 
     /// Enqueues reduction number `call`.
-    fn enqueue<Op: Monoid>(&self, reducer: &Reducer<Op>, n: usize, call: usize) -> Result<(), warpfold::Error> {
+    fn enqueue<Op: Monoid>(
+        &self,
+        reducer: &Reducer<Op>,
+        n: usize,
+        call: usize,
+    ) -> Result<(), warpfold::Error> {
         let bytes = n * size_of::<Op::Item>();
         let slots = (BUFFER / bytes.max(256)).clamp(1, SLOTS);
         let address = self.buffer.address() + (call % slots * bytes.max(256)) as u64;
