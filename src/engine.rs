@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use crate::{Error, module::Kernels, plan::DeviceFacts};
+use crate::{Error, SimOptions, module::Kernels, plan::DeviceFacts};
 
 #[cfg(feature = "cuda")]
 mod compiled {
@@ -17,7 +17,7 @@ mod compiled {
 /// The built-in operators and, with the feature `cuda`, their compiled modules.
 pub static BUILTINS: Kernels = Kernels { table: &warpfold_builtins::TABLE, modules: compiled::MODULES };
 
-/// A place to compute, the CPU or a GPU, that knows the built-in operators. Cheap to clone, usable from any thread.
+/// A place to compute, the CPU, a GPU or the simulator, that knows the built-in operators. Cheap to clone, usable from any thread.
 ///
 /// Everything but its making is in [`host::Engine`](crate::host::Engine), which it dereferences to:
 /// [`reducer`](crate::host::Engine::reducer) above all.
@@ -48,6 +48,26 @@ impl Engine {
     /// The CPU, all its cores.
     pub fn cpu() -> Engine {
         Engine::with_builtins(warpfold_host::Engine::cpu())
+    }
+
+    /// The simulator: the GPU's kernels on simulated threads of the host, every access checked, for tests and
+    /// debugging. See [`host::Engine::sim`](crate::host::Engine::sim).
+    ///
+    /// ```
+    /// use warpfold::{Engine, Sum};
+    ///
+    /// # fn main() -> Result<(), warpfold::Error> {
+    /// assert_eq!(Engine::sim().reducer(Sum::<f32>::new())?.reduce(&[1.5, 2.5])?, 4.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn sim() -> Engine {
+        Engine::with_builtins(warpfold_host::Engine::sim())
+    }
+
+    /// The simulator with an order of execution of one's own choice.
+    pub fn sim_with(options: SimOptions) -> Engine {
+        Engine::with_builtins(warpfold_host::Engine::sim_with(options))
     }
 
     /// GPU number `ordinal`, with the device's primary context, which other CUDA libraries use as well.

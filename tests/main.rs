@@ -16,3 +16,4 @@ mod reduce_exact;
 mod reduce_gpu;
 mod reduce_inputs;
 mod reduce_rules;
+mod reduce_sim;

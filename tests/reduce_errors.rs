@@ -27,7 +27,7 @@ fn without_a_gpu_new_gives_the_cpu() {
 fn plans_are_for_the_engine_that_makes_them() {
     let plan = Engine::cpu().reducer(Sum::<f32>::new()).unwrap().plan(1 << 20).unwrap();
     assert!(plan.explain().contains("on the CPU"), "{plan}");
-    if let Some(engine) = gpu() {
+    for engine in [Some(Engine::sim()), gpu()].into_iter().flatten() {
         let mut facts = DeviceFacts::H100;
         facts.max_grid_x = 5;
         let engine = engine.with_facts(facts);

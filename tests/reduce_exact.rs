@@ -7,7 +7,7 @@ use warpfold::{Element, Engine, Monoid, Product, Sum};
 use crate::support::{
     Bits, Random, engines,
     exact::{Exact, error_in_ulps, nearest_f32},
-    sizes,
+    sizes, takes,
 };
 
 /// Values that nearly cancel in pairs: their magnitudes add up to about `2^condition` times their sum. Exponents range
@@ -113,7 +113,7 @@ fn exact_cancellation_is_exactly_zero() {
 }
 
 fn check<Op: Monoid>(engines: &[Engine], op: Op, items: &[Op::Item], test: impl Fn(warpfold::Value<Op>)) {
-    for engine in engines {
+    for engine in engines.iter().filter(|engine| takes(engine, items.len())) {
         test(engine.reducer(op).unwrap().reduce(items).unwrap());
     }
 }

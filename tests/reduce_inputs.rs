@@ -4,7 +4,7 @@
 use ndarray::{Array1, Array2, Array3, ArrayD, Axis, IxDyn, ShapeBuilder, s};
 use warpfold::{Error, Items, Sum};
 
-use crate::support::{Bits, Random, engines};
+use crate::support::{Bits, Random, engines, takes};
 
 fn data(n: usize) -> Vec<f32> {
     let mut random = Random::new(n as u64);
@@ -73,6 +73,9 @@ fn items_read_one_by_one_give_the_same_bits() {
     for engine in engines() {
         let sum = engine.reducer(Sum::<f32>::new()).unwrap();
         for n in [0, 1, 33, 2048, 8192, 8193, 100_000, 1_200_000] {
+            if !takes(&engine, n) {
+                continue;
+            }
             let read = sum.reduce_items(&Swapped(&swapped[..2 * n])).unwrap();
             assert_eq!(read.bits(), sum.reduce(&items[..n]).unwrap().bits(), "{n} items");
             assert_eq!(read.bits(), sum.reduce_items(&items[..n]).unwrap().bits(), "{n} items");
@@ -85,14 +88,15 @@ fn engines_are_used_from_many_threads() {
     let items = data(300_000);
     for engine in engines() {
         let sum = engine.reducer(Sum::<f32>::new()).unwrap();
-        let expected = sum.reduce(&items).unwrap().bits();
+        let items = if takes(&engine, items.len()) { &items[..] } else { &items[..10_000] };
+        let expected = sum.reduce(items).unwrap().bits();
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..5 {
-                        assert_eq!(sum.reduce(&items).unwrap().bits(), expected);
+                        assert_eq!(sum.reduce(items).unwrap().bits(), expected);
                         let fresh = engine.reducer(Sum::<f32>::new()).unwrap();
-                        assert_eq!(fresh.reduce(&items).unwrap().bits(), expected);
+                        assert_eq!(fresh.reduce(items).unwrap().bits(), expected);
                     }
                 });
             }

@@ -5,11 +5,17 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
+use warpfold_gpu_kernels::export::Export;
 use warpfold_monoid::Monoid;
 
 #[cfg(feature = "cuda")]
 use crate::cuda::{Context, Gpu};
-use crate::{Error, Reducer, module::Kernels, plan::DeviceFacts};
+use crate::{
+    Error, Reducer,
+    module::Kernels,
+    plan::DeviceFacts,
+    sim::{SimOptions, Simulator},
+};
 
 /// What an engine computes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,6 +25,8 @@ pub enum Backend {
     Cpu,
     /// An NVIDIA GPU.
     Cuda,
+    /// The GPU's kernels on simulated threads of the host.
+    Sim,
 }
 
 impl fmt::Display for Backend {
@@ -26,11 +34,12 @@ impl fmt::Display for Backend {
         f.write_str(match self {
             Backend::Cpu => "cpu",
             Backend::Cuda => "cuda",
+            Backend::Sim => "sim",
         })
     }
 }
 
-/// A place to compute: the CPU or a GPU. Cheap to clone, usable from any thread.
+/// A place to compute: the CPU, a GPU or the simulator. Cheap to clone, usable from any thread.
 ///
 /// On a GPU, an engine keeps loaded kernels, workspaces and pinned memory for results; clones share them. They are
 /// freed when the last clone, reducer, and captured graph is gone, after the device's work has been waited for. Drop
@@ -39,7 +48,6 @@ impl fmt::Display for Backend {
 pub struct Engine {
     kernels: Arc<RwLock<Vec<Kernels>>>,
     /// Forged ones, if any.
-    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "only devices have facts"))]
     facts: Option<DeviceFacts>,
     place: Place,
 }
@@ -47,6 +55,7 @@ pub struct Engine {
 #[derive(Clone, Debug)]
 enum Place {
     Cpu,
+    Sim(SimOptions),
     #[cfg(feature = "cuda")]
     Cuda(Arc<Gpu>),
 }
@@ -67,6 +76,36 @@ impl Engine {
     /// The CPU, all its cores (rayon's thread pool).
     pub fn cpu() -> Engine {
         Engine::at(Place::Cpu)
+    }
+
+    /// The simulator: the kernels that a GPU would run, compiled for the host, on simulated threads, one after the other.
+    /// It checks every access and every barrier, and is thousands of times slower than either: for tests, and for
+    /// stepping through an operator in a debugger.
+    ///
+    /// It knows the operators of the tables that [`load`](Engine::load) is given, whose modules it does not need. The
+    /// program must unwind on panics, as Rust programs do by default.
+    ///
+    /// ```
+    /// use warpfold_gpu_kernels::kernels;
+    /// use warpfold_host::{Engine, module::Kernels};
+    /// use warpfold_monoid::Sum;
+    ///
+    /// kernels! { static TABLE: sum_u32 => Sum<u32> }
+    ///
+    /// # fn main() -> Result<(), warpfold_host::Error> {
+    /// let engine = Engine::sim();
+    /// engine.load(Kernels { table: &TABLE, modules: &[] });
+    /// assert_eq!(engine.reducer(Sum::<u32>::new())?.reduce(&[1, 2, 3])?, 6);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn sim() -> Engine {
+        Engine::sim_with(SimOptions::default())
+    }
+
+    /// The simulator with an order of execution, and a room for threads, of one's own choice.
+    pub fn sim_with(options: SimOptions) -> Engine {
+        Engine::at(Place::Sim(options))
     }
 
     fn at(place: Place) -> Engine {
@@ -128,10 +167,11 @@ impl Engine {
         Engine { facts: Some(facts), ..self.clone() }
     }
 
-    /// The facts that it plans with; `None` on the CPU.
+    /// The facts that it plans with; `None` on the CPU. The simulator passes for an H100.
     pub fn facts(&self) -> Option<DeviceFacts> {
         match &self.place {
             Place::Cpu => None,
+            Place::Sim(_) => Some(self.facts.unwrap_or(DeviceFacts::H100)),
             #[cfg(feature = "cuda")]
             Place::Cuda(gpu) => Some(self.facts.unwrap_or(gpu.context.facts)),
         }
@@ -152,6 +192,7 @@ impl Engine {
     pub fn backend(&self) -> Backend {
         match &self.place {
             Place::Cpu => Backend::Cpu,
+            Place::Sim(_) => Backend::Sim,
             #[cfg(feature = "cuda")]
             Place::Cuda(_) => Backend::Cuda,
         }
@@ -162,6 +203,7 @@ impl Engine {
         let threads = rayon::current_num_threads();
         match &self.place {
             Place::Cpu => EngineInfo { backend: Backend::Cpu, threads, device: None },
+            Place::Sim(_) => EngineInfo { backend: Backend::Sim, threads, device: None },
             #[cfg(feature = "cuda")]
             Place::Cuda(gpu) => {
                 EngineInfo { backend: Backend::Cuda, threads, device: Some(gpu.context.info.clone()) }
@@ -173,12 +215,18 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// None on the CPU, which runs any operator. On a GPU [`Error::NoKernel`] if no loaded table exports it,
-    /// [`Error::NotCompiled`] or [`Error::NoImage`] if its module is missing or was built for other devices,
-    /// [`Error::LayoutMismatch`] if it was built from other types, or what the driver says.
+    /// None on the CPU, which runs any operator. On a GPU and in the simulator [`Error::NoKernel`] if no loaded table
+    /// exports it, [`Error::LayoutMismatch`] if it was built from other types, [`Error::OperatorTooLarge`]. On a GPU
+    /// also [`Error::NotCompiled`] or [`Error::NoImage`] if its module is missing or was built for other devices, or
+    /// what the driver says.
     pub fn reducer<Op: Monoid>(&self, op: Op) -> Result<Reducer<Op>, Error> {
         match &self.place {
             Place::Cpu => Ok(Reducer::on_cpu(self.clone(), op)),
+            Place::Sim(options) => {
+                let facts = self.facts.unwrap_or(DeviceFacts::H100);
+                let simulator = Simulator::new::<Op>(*options, self.find::<Op>()?.1, facts)?;
+                Ok(Reducer::on_sim(self.clone(), op, simulator))
+            }
             #[cfg(feature = "cuda")]
             Place::Cuda(gpu) => {
                 let loaded = gpu.kernels(std::any::TypeId::of::<Op>(), || self.find::<Op>())?;
@@ -190,8 +238,7 @@ impl Engine {
     }
 
     /// The export of an operator among what has been loaded.
-    #[cfg(feature = "cuda")]
-    fn find<Op: Monoid>(&self) -> Result<(Kernels, &'static warpfold_gpu_kernels::export::Export), Error> {
+    fn find<Op: Monoid>(&self) -> Result<(Kernels, &'static Export), Error> {
         let found =
             self.loaded().into_iter().find_map(|kernels| Some((kernels, kernels.table.find::<Op>()?)));
         found.ok_or_else(|| {
@@ -209,7 +256,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`Error::NeedsCuda`] on the CPU, or what the driver says.
+    /// [`Error::NeedsCuda`] without a GPU, or what the driver says.
     #[cfg(feature = "cuda")]
     pub fn trim(&self) -> Result<(), Error> {
         let gpu = self.gpu("trimming workspaces")?;
@@ -221,14 +268,13 @@ impl Engine {
     #[cfg(feature = "cuda")]
     pub(crate) fn gpu(&self, what: &'static str) -> Result<&Arc<Gpu>, Error> {
         match &self.place {
-            Place::Cpu => Err(Error::NeedsCuda { what }),
+            Place::Cpu | Place::Sim(_) => Err(Error::NeedsCuda { what }),
             Place::Cuda(gpu) => Ok(gpu),
         }
     }
 }
 
 /// A type's name without the paths in it.
-#[cfg(any(feature = "cuda", test))]
 fn short(type_name: &str) -> String {
     let mut short = String::new();
     for part in type_name.split_inclusive(|c: char| !c.is_alphanumeric() && c != '_' && c != ':') {
@@ -252,6 +298,7 @@ pub struct EngineInfo {
 impl fmt::Display for EngineInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.device {
+            None if self.backend == Backend::Sim => write!(f, "{}: simulated threads", self.backend),
             None => write!(f, "{}: {} threads", self.backend, self.threads),
             Some(device) => write!(f, "{}: {device}", self.backend),
         }

@@ -56,8 +56,8 @@ pub enum Error {
         /// How many there are.
         count: u32,
     },
-    /// Something that only a CUDA engine has was asked of the CPU.
-    #[error("{what} needs a CUDA engine, this one computes on the CPU: make it with `Engine::cuda`")]
+    /// Something that only a CUDA engine has was asked of another.
+    #[error("{what} needs a CUDA engine, this one computes on the host: make it with `Engine::cuda`")]
     NeedsCuda {
         /// What was asked for.
         what: &'static str,
@@ -237,6 +237,26 @@ pub enum Error {
         free: u64,
         /// Bytes in all.
         total: u64,
+    },
+    /// The simulator found a fault in a kernel or an operator.
+    #[error("the simulator stopped {kernel}<<<{grid}, {block}>>> over {n} items: {fault}")]
+    Simulator {
+        /// The entry point.
+        kernel: String,
+        /// Blocks.
+        grid: u32,
+        /// Threads in a block.
+        block: u32,
+        /// Items.
+        n: u64,
+        /// What is wrong, with block, thread, call and source line.
+        fault: String,
+    },
+    /// Not enough host memory.
+    #[error("{needed} bytes of host memory could not be had: reduce the array in pieces")]
+    HostMemory {
+        /// Bytes needed.
+        needed: u64,
     },
     /// A call of the driver that failed.
     #[error("{call} failed with {name} ({code}), {description}: {doing}")]

@@ -1,6 +1,7 @@
 //! Engines, reducers and plans of warpfold: the host side.
 //!
-//! An [`Engine`] is a place to compute: the CPU, or with the feature `cuda` an NVIDIA GPU. It makes [`Reducer`]s, one
+//! An [`Engine`] is a place to compute: the CPU, with the feature `cuda` an NVIDIA GPU, or the simulator, which runs the
+//! GPU's kernels on the host and checks their every access. It makes [`Reducer`]s, one
 //! per operator, which take host slices, `ndarray` views and device memory. Every backend combines in the order of
 //! [`warpfold_monoid::tree`], so the bits of a result depend on the data and the operator alone.
 //!
@@ -27,8 +28,10 @@ mod input;
 pub mod module;
 pub mod plan;
 mod reducer;
+mod sim;
 
 pub use engine::{Backend, DeviceInfo, Engine, EngineInfo, cuda_devices};
 pub use error::Error;
 pub use input::{Input, Items, Source};
 pub use reducer::Reducer;
+pub use sim::{Schedule, SimOptions};

@@ -107,6 +107,9 @@ impl Strategy {
     }
 }
 
+/// Bytes that a kernel's parameters may have on every device.
+pub(crate) const PARAMETER_BYTES: usize = 4096;
+
 /// Where in a workspace the chunks' values begin: after the ticket, which has a cache line to itself.
 pub const PARTIALS_OFFSET: u64 = 128;
 

@@ -11,6 +11,7 @@ use crate::cuda::{DeviceInput, DeviceOutput, Launcher, StreamRef, Workspace};
 use crate::{
     Engine, Error, Input, Items, Source, cpu,
     plan::{OperatorLayout, ReducePlan},
+    sim::Simulator,
 };
 
 /// Reduces arrays with one operator on one engine. Cheap to clone, usable from any thread.
@@ -27,6 +28,7 @@ pub struct Reducer<Op: Monoid> {
 #[derive(Clone, Debug)]
 enum Place {
     Cpu,
+    Sim(Simulator),
     #[cfg(feature = "cuda")]
     Cuda(Launcher),
 }
@@ -40,6 +42,10 @@ impl<Op: Monoid> fmt::Debug for Reducer<Op> {
 impl<Op: Monoid> Reducer<Op> {
     pub(crate) fn on_cpu(engine: Engine, op: Op) -> Self {
         Reducer { engine, op, place: Place::Cpu }
+    }
+
+    pub(crate) fn on_sim(engine: Engine, op: Op, simulator: Simulator) -> Self {
+        Reducer { engine, op, place: Place::Sim(simulator) }
     }
 
     #[cfg(feature = "cuda")]
@@ -65,6 +71,7 @@ impl<Op: Monoid> Reducer<Op> {
     pub fn plan(&self, n: u64) -> Result<ReducePlan, Error> {
         match &self.place {
             Place::Cpu => ReducePlan::cpu(n, OperatorLayout::of::<Op>()),
+            Place::Sim(simulator) => simulator.plan::<Op>(n),
             #[cfg(feature = "cuda")]
             Place::Cuda(launcher) => launcher.plan::<Op>(n),
         }
@@ -78,9 +85,10 @@ impl<Op: Monoid> Reducer<Op> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotContiguous`] for an array with gaps, [`Error::NeedsCuda`] for device memory on the CPU. On a GPU
+    /// [`Error::NotContiguous`] for an array with gaps, [`Error::NeedsCuda`] for device memory on the host. On a GPU
     /// also [`Error::NotDeviceMemory`], [`Error::OtherDevice`], [`Error::DeviceMemory`], those of
-    /// [`plan`](Reducer::plan), and what the driver says.
+    /// [`plan`](Reducer::plan), and what the driver says. In the simulator those of [`plan`](Reducer::plan),
+    /// [`Error::HostMemory`], and [`Error::Simulator`] for what it finds wrong.
     ///
     /// ```
     /// use warpfold_host::Engine;
@@ -97,6 +105,9 @@ impl<Op: Monoid> Reducer<Op> {
     pub fn reduce<I: Input<Op::Item> + ?Sized>(&self, input: &I) -> Result<Value<Op>, Error> {
         match (input.source()?, &self.place) {
             (Source::Host(items), Place::Cpu) => Ok(cpu::reduce(&self.op, items)),
+            (Source::Host(items), Place::Sim(simulator)) => {
+                Ok(value::<Op>(simulator.reduce(self.op, items)?, items.is_empty()))
+            }
             #[cfg(feature = "cuda")]
             (Source::Host(items), Place::Cuda(launcher)) => {
                 let output = launcher.reduce_items(self.op, items)?;
@@ -107,7 +118,9 @@ impl<Op: Monoid> Reducer<Op> {
                 Ok(value::<Op>(launcher.reduce(self.op, view)?, view.is_empty()))
             }
             #[cfg(feature = "cuda")]
-            (Source::Device(_), Place::Cpu) => Err(Error::NeedsCuda { what: "device memory" }),
+            (Source::Device(_), Place::Cpu | Place::Sim(_)) => {
+                Err(Error::NeedsCuda { what: "device memory" })
+            }
         }
     }
 
@@ -116,10 +129,14 @@ impl<Op: Monoid> Reducer<Op> {
     ///
     /// # Errors
     ///
-    /// None on the CPU. On a GPU, to which the items are copied, those of [`reduce`](Reducer::reduce).
+    /// None on the CPU. On a GPU or in the simulator, to which the items are copied, those of
+    /// [`reduce`](Reducer::reduce).
     pub fn reduce_items<S: Items<Op::Item> + ?Sized>(&self, items: &S) -> Result<Value<Op>, Error> {
         match &self.place {
             Place::Cpu => Ok(cpu::reduce(&self.op, items)),
+            Place::Sim(simulator) => {
+                Ok(value::<Op>(simulator.reduce_items(self.op, items)?, items.is_empty()))
+            }
             #[cfg(feature = "cuda")]
             Place::Cuda(launcher) => {
                 Ok(value::<Op>(launcher.reduce_items(self.op, items)?, items.is_empty()))
@@ -128,7 +145,6 @@ impl<Op: Monoid> Reducer<Op> {
     }
 }
 
-#[cfg(feature = "cuda")]
 fn value<Op: Monoid>(output: Op::Output, empty: bool) -> Value<Op> {
     <Op::Empty as warpfold_monoid::OnEmpty<Op::Output>>::value(output, empty)
 }
@@ -137,7 +153,7 @@ fn value<Op: Monoid>(output: Op::Output, empty: bool) -> Value<Op> {
 impl<Op: Monoid> Reducer<Op> {
     pub(crate) fn launcher(&self) -> Result<&Launcher, Error> {
         match &self.place {
-            Place::Cpu => Err(Error::NeedsCuda { what: "device memory" }),
+            Place::Cpu | Place::Sim(_) => Err(Error::NeedsCuda { what: "device memory" }),
             Place::Cuda(launcher) => Ok(launcher),
         }
     }
@@ -172,7 +188,7 @@ impl<Op: Monoid> Reducer<Op> {
     ///
     /// # Errors
     ///
-    /// [`Error::NeedsCuda`] on the CPU, [`Error::NoRoomForResult`] for an empty output, [`Error::WarmUpFirst`] in a
+    /// [`Error::NeedsCuda`] without a GPU, [`Error::NoRoomForResult`] for an empty output, [`Error::WarmUpFirst`] in a
     /// capture without a workspace at hand, [`Error::Misaligned`], those of [`plan`](Reducer::plan), or what the
     /// driver says. After an error nothing has been enqueued.
     ///
@@ -279,7 +295,7 @@ impl<Op: Monoid> Reducer<Op> {
     ///
     /// # Errors
     ///
-    /// [`Error::NeedsCuda`] on the CPU, [`Error::DeviceMemory`], those of [`plan`](Reducer::plan), or what the driver
+    /// [`Error::NeedsCuda`] without a GPU, [`Error::DeviceMemory`], those of [`plan`](Reducer::plan), or what the driver
     /// says.
     pub fn workspace(&self, n: u64) -> Result<Workspace, Error> {
         let launcher = self.launcher()?;

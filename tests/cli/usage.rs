@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use serde_json::json;
 
-use super::{Files, Npy, fails, le, reduce, run, succeeds, text, warpfold};
+use super::{ALL, Files, Npy, fails, le, reduce, run, succeeds, text, warpfold};
 
 fn small(files: &Files) -> String {
     let path = files.write("a.npy", Npy::new("<i4", "(2,)", le!(i32; 1, 2)).bytes());
@@ -49,7 +49,7 @@ fn a_wrong_command_line_is_one_line_and_code_2() {
     fails(["reduce", "--op", "sum"], 2, &["<FILE>"]);
     fails(["reduce", "--op", "sum", &path, &path], 2, &["unexpected argument"]);
     fails(["reduce", "--op", "sum", "--nan", "zero", &path], 2, &["zero", "propagate, ignore"]);
-    fails(["reduce", "--op", "sum", "--backend", "tpu", &path], 2, &["tpu", "auto, cpu, cuda"]);
+    fails(["reduce", "--op", "sum", "--backend", "tpu", &path], 2, &["tpu", "auto, cpu, cuda, sim"]);
     fails(["reduce", "--op", "sum", "--frob", &path], 2, &["--frob"]);
     fails(["fold"], 2, &["fold"]);
     fails(["info", "--frob"], 2, &["--frob"]);
@@ -99,6 +99,19 @@ fn auto_and_cpu_give_the_same_results() {
     let auto = succeeds(["reduce", "--op", "sum,min", "--json", &path]);
     assert!(auto.contains(r#""results":{"sum":3,"min":1}"#), "{auto}");
     assert_eq!(reduce(path.as_ref(), "sum", &[])["backend"], json!("cpu"));
+}
+
+#[test]
+fn the_simulator_gives_the_same_results_when_asked_for() {
+    let files = Files::new();
+    let path = small(&files);
+    let args = ["reduce", "--op", ALL, "--json", "--backend", "sim", &path];
+    let found: serde_json::Value = serde_json::from_str(&succeeds(args)).unwrap();
+    let expected = reduce(path.as_ref(), ALL, &[]);
+    assert_eq!((&found["backend"], &found["results"]), (&json!("sim"), &expected["results"]));
+    let auto: serde_json::Value =
+        serde_json::from_str(&succeeds(["reduce", "--op", "sum", "--json", &path])).unwrap();
+    assert_ne!(auto["backend"], json!("sim"));
 }
 
 #[cfg(not(feature = "cuda"))]
@@ -164,13 +177,14 @@ fn info_lists_backends_operators_and_types() {
         (&backends[1]["name"], &backends[1]["built"]),
         (&json!("cuda"), &json!(cfg!(feature = "cuda")))
     );
+    assert_eq!((&backends[2]["name"], &backends[2]["available"]), (&json!("sim"), &json!(true)));
     let devices = json["devices"].as_array().unwrap();
     assert_eq!(backends[1]["available"], json!(!devices.is_empty()));
     let kernels = json["kernels"].as_array().unwrap();
     assert_eq!(kernels.iter().any(|kernel| kernel["name"] == "sum_f32"), cfg!(feature = "cuda"));
     let table = succeeds(["info"]);
     assert_eq!(table.contains("GPU kernels   none\n"), !cfg!(feature = "cuda"), "{table}");
-    for word in ["backend cpu ", "backend cuda", "sum, product, min, max", "float64"] {
+    for word in ["backend cpu ", "backend cuda", "backend sim ", "sum, product, min, max", "float64"] {
         assert!(table.contains(word), "{word:?} is not in: {table}");
     }
     assert_eq!(table.contains("--features cuda"), !cfg!(feature = "cuda"), "{table}");

@@ -9,13 +9,18 @@ use std::sync::RwLockWriteGuard;
 use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use std::thread;
 
-use warpfold::{Engine, Error, monoid::tree::Shape};
+use warpfold::{Backend, Engine, Error, monoid::tree::Shape};
 
-/// Every engine at hand: the CPU, and a GPU if there is one.
+/// Every engine at hand: the CPU, the simulator, and a GPU if there is one. Tests of many items ask [`takes`] first.
 pub fn engines() -> Vec<Engine> {
-    let mut engines = vec![Engine::cpu()];
+    let mut engines = vec![Engine::cpu(), Engine::sim()];
     engines.extend(find_gpu().ok());
     engines
+}
+
+/// Is the engine fast enough to reduce that many items over and over? The simulator is for short arrays only.
+pub fn takes(engine: &Engine, items: usize) -> bool {
+    engine.backend() != Backend::Sim || items <= 10_000
 }
 
 /// The GPU, for tests of nothing else. Where there is none, a line `skipped: <test>: <why>` says so, which

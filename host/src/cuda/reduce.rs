@@ -18,11 +18,8 @@ use super::{
 };
 use crate::{
     Error, Items,
-    plan::{DeviceFacts, OperatorLayout, ReducePlan, Strategy, partials_offset},
+    plan::{DeviceFacts, OperatorLayout, PARAMETER_BYTES, ReducePlan, Strategy, partials_offset},
 };
-
-/// Bytes that a kernel's parameters may have on every device.
-const PARAMETER_BYTES: usize = 4096;
 
 /// Bytes that items are read and copied in, where they do not lie side by side.
 const PIECE_BYTES: usize = 4 << 20;

@@ -44,7 +44,7 @@ pub struct Reduce {
     #[arg(long, value_name = "NAME")]
     pub column: Option<String>,
 
-    /// Where to compute; auto takes the GPU if there is one
+    /// Where to compute; auto takes the GPU if there is one, else the CPU
     #[arg(long, value_enum, default_value_t = BackendChoice::Auto)]
     pub backend: BackendChoice,
 
@@ -99,6 +99,8 @@ pub enum BackendChoice {
     Cpu,
     /// The first NVIDIA GPU
     Cuda,
+    /// The GPU's kernels on simulated threads: slow, every access checked
+    Sim,
 }
 
 /// `--nan`.

@@ -15,7 +15,7 @@ use crate::output::json_line;
 #[derive(Debug, Serialize)]
 struct Info {
     version: &'static str,
-    backends: [BackendStatus; 2],
+    backends: [BackendStatus; 3],
     devices: Vec<Device>,
     operators: [&'static str; 4],
     dtypes: [&'static str; 6],
@@ -92,6 +92,12 @@ pub fn report(json: bool) -> Result<String, Error> {
                 built: cfg!(feature = "cuda"),
                 available: !devices.is_empty(),
                 note,
+            },
+            BackendStatus {
+                name: "sim",
+                built: true,
+                available: true,
+                note: "the GPU's kernels on simulated threads, slow, every access checked".to_string(),
             },
         ],
         devices: devices.into_iter().map(Device::from).collect(),

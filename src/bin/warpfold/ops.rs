@@ -149,6 +149,7 @@ pub fn engine(choice: BackendChoice) -> Result<Engine, Error> {
         BackendChoice::Auto => Ok(Engine::new()?),
         BackendChoice::Cpu => Ok(Engine::cpu()),
         BackendChoice::Cuda => Engine::cuda(0).map_err(Error::NoCuda),
+        BackendChoice::Sim => Ok(Engine::sim()),
     }
 }
 
