@@ -120,7 +120,9 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let start = Instant::now();
     match copy.test("none", limit)? {
         Tests::Passed => println!("passed, {:.1} s\n", start.elapsed().as_secs_f64()),
-        Tests::Failed(how) => bail!("the tests fail without a fault: {how}; see {}", copy.log("none").display()),
+        Tests::Failed(how) => {
+            bail!("the tests fail without a fault: {how}; see {}", copy.log("none").display())
+        }
         Tests::NotBuilt(why) => bail!("the copy does not build: {why}"),
     }
 
@@ -162,11 +164,8 @@ struct Copy {
 impl Copy {
     fn new(workspace: &Workspace) -> Result<Copy> {
         let folder = workspace.target.join("mutants");
-        let copy = Copy {
-            root: folder.join("source"),
-            target: folder.join("target"),
-            logs: folder.join("logs"),
-        };
+        let copy =
+            Copy { root: folder.join("source"), target: folder.join("target"), logs: folder.join("logs") };
         // What was built before stays, the sources do not: an interrupted run leaves a fault in them.
         for old in [&copy.root, &copy.logs] {
             if old.exists() {
@@ -208,8 +207,11 @@ impl Copy {
     /// Builds the tests, then runs them: what does not compile is not caught by a test.
     fn test(&self, name: &str, limit: Duration) -> Result<Tests> {
         let target = self.target.display().to_string();
-        let mut build = cargo_in(&self.root, &["test", "--package", PACKAGE, "--no-run", "--target-dir", &target]);
+        let mut build =
+            cargo_in(&self.root, &["test", "--package", PACKAGE, "--no-run", "--target-dir", &target]);
         build.arg("--message-format=json-render-diagnostics").stdin(Stdio::null());
+        // Half of the time goes into building: without debug information that is shorter.
+        build.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_PROFILE_TEST_DEBUG", "0");
         let output = build.output().context("cargo could not be started")?;
         if !output.status.success() {
             let text = String::from_utf8_lossy(&output.stderr);
@@ -311,10 +313,8 @@ const DETECTORS: [(&str, &str); 15] = [
 
 /// Which tests failed and what found it, from the output of a test program; `None` if no test is named.
 fn how_caught(output: &str) -> Option<String> {
-    let failed: Vec<&str> = output
-        .lines()
-        .filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"))
-        .collect();
+    let failed: Vec<&str> =
+        output.lines().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED")).collect();
     // Reports are panic messages, the line after that of the place.
     let lines = output.lines().zip(output.lines().skip(1));
     let reports = lines.filter(|(place, _)| place.contains(" panicked at ")).map(|(_, report)| report);
