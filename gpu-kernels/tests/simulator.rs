@@ -115,8 +115,17 @@ impl<T: Plain> Input<T> {
 
 /// Reduces in the simulator with the kernel that a plan would choose.
 fn simulate<Op: Monoid + Default>(table: &Table, items: &[Op::Item], schedule: Schedule) -> Op::Output {
+    simulate_as::<Op>(table, items, Shape::new(items.len() as u64, size_of::<Op::Item>()), schedule)
+}
+
+/// The same with a shape that may differ from the plan's.
+fn simulate_as<Op: Monoid + Default>(
+    table: &Table,
+    items: &[Op::Item],
+    shape: Shape,
+    schedule: Schedule,
+) -> Op::Output {
     let op = Op::default();
-    let shape = Shape::new(items.len() as u64, size_of::<Op::Item>());
     let (kernel, grid, block) = match (shape.chunks, shape.groups) {
         (0 | 1, groups) => ("reduce_one", 1, groups.max(32)),
         (chunks, SHORT_GROUPS) => ("reduce_short", chunks as u32, SHORT_GROUPS),
@@ -160,8 +169,13 @@ fn lengths(item: usize, most: usize) -> Vec<usize> {
     let groups = (0..10).map(|power| (1_usize << power) * vector * 4);
     let chunks = [SHORT_GROUPS, MAX_GROUPS].map(|groups| groups as usize * vector * 4);
     let several = [1, 2, 3, FOLD_LANES as usize, FOLD_LANES as usize + 1].map(|k| k * chunks[0]);
-    let edges =
-        groups.chain(chunks).chain(several).flat_map(|edge| [edge - 1, edge, edge + 1, edge + vector]);
+    // A last chunk of half a batch is as regular as a whole one.
+    let half = [chunks[0] * 5 / 2];
+    let edges = groups
+        .chain(chunks)
+        .chain(several)
+        .chain(half)
+        .flat_map(|edge| [edge - 1, edge, edge + 1, edge + vector]);
     let mut lengths: Vec<usize> = (0..40).chain(edges).filter(|&n| n <= most).collect();
     lengths.sort_unstable();
     lengths.dedup();
@@ -216,6 +230,59 @@ fn minima_with_signed_zeros_and_nans() {
 fn compositions_that_do_not_commute() {
     let make = |i: usize| Affine { a: i as u32 * 2 + 1, b: i as u32 ^ 0x5555 };
     check::<Compose>(70_000, make, |f| u64::from(f.a) << 32 | u64::from(f.b));
+}
+
+/// Arrays so long that their chunks take several batches, and the kernel of the largest blocks.
+#[test]
+fn chunks_of_several_batches() {
+    let vector = tree::vector_len(size_of::<Affine>());
+    // 129 chunks, each two batches of four vectors a thread.
+    let (chunk, longest) = (8 * MAX_GROUPS as usize * vector, 128 * 8 * MAX_GROUPS as usize * vector);
+    let input = Input::new(longest + chunk, |i| Affine { a: i as u32 * 2 + 1, b: i as u32 ^ 0x5555 });
+    // The last chunk is one item, one vector a thread more than a batch, and whole; starts take turns.
+    for (n, offset) in [
+        (longest / 2 + 1, 0),
+        (longest + 1, 0),
+        (longest + chunk * 5 / 8, 0),
+        (longest + chunk * 7 / 8 - 1, 1),
+        (longest + chunk, 0),
+    ] {
+        let items = input.slice(offset, n);
+        let shape = Shape::new(n as u64, size_of::<Affine>());
+        assert_eq!((shape.groups, shape.chunks >= 129), (MAX_GROUPS, true), "n = {n}");
+        let expected = tree::fold(&Compose, n as u64, &|i| items[i as usize]).expect("items");
+        let found = simulate::<Compose>(&TABLE, items, Schedule::Concurrent { seed: n as u64 });
+        assert_eq!(found, expected, "n = {n}, start + {offset}");
+    }
+}
+
+/// More chunks than the last block loads at once. Plans have as many only for arrays of a gigabyte, so the chunks
+/// here are shorter than a plan's.
+#[test]
+fn more_partials_than_one_batch() {
+    let vector = tree::vector_len(size_of::<Affine>()) as u64;
+    let chunk = 2 * SHORT_GROUPS as u64 * vector;
+    let n = 300 * chunk + 5;
+    let input = Input::new(n as usize, |i| Affine { a: i as u32 * 2 + 1, b: i as u32 ^ 0x5555 });
+    let items = input.slice(0, n as usize);
+    let shape = Shape { n, vector: vector as u32, groups: SHORT_GROUPS, chunk, chunks: 301 };
+    let op = Compose;
+    let lift = |i: u64| op.lift(items[i as usize], i);
+    let partials: Vec<Affine> = (0..shape.chunks)
+        .map(|k| {
+            let range = shape.chunk_range(k);
+            tree::pairwise(&op, shape.lanes().min(range.end - range.start), &|lane| {
+                let lane = (range.start + lane..range.end).step_by(shape.lanes() as usize);
+                lane.map(lift).reduce(|left, right| op.combine(left, right)).expect("a present lane")
+            })
+        })
+        .collect();
+    let expected = tree::pairwise(&op, FOLD_LANES as u64, &|lane| {
+        let lane = partials.iter().skip(lane as usize).step_by(FOLD_LANES as usize).copied();
+        lane.reduce(|left, right| op.combine(left, right)).expect("a partial a lane")
+    });
+    let found = simulate_as::<Compose>(&TABLE, items, shape, Schedule::Seeded(7));
+    assert_eq!(found, expected, "n = {n}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod bundle;
 mod driver;
+mod mutants;
 mod occupancy;
 mod peers;
 mod pip;
@@ -45,6 +46,8 @@ enum Task {
     },
     /// Collect tests, benches and the command for a machine with a driver and no Rust
     GpuBundle(bundle::Options),
+    /// Put faults into a copy of the kernels, one at a time, and see that the simulator's tests find each
+    Mutants(mutants::Options),
     /// Build the programs that we are measured against
     Peers(peers::Options),
 }
@@ -76,6 +79,7 @@ fn run(task: Task) -> Result<()> {
             Ok(())
         }
         Task::GpuBundle(options) => bundle::run(&workspace, &options),
+        Task::Mutants(options) => mutants::run(&workspace, &options),
         Task::Peers(options) => peers::run(&workspace, &options).map(drop),
     }
 }

@@ -84,10 +84,15 @@ impl Workspace {
 
     /// `cargo` with the workspace's root as its folder.
     pub fn cargo(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(cargo_path());
-        command.args(arguments).current_dir(&self.root).env("CARGO_TERM_COLOR", "never");
-        command
+        cargo_in(&self.root, arguments)
     }
+}
+
+/// `cargo` with this folder as its own.
+pub fn cargo_in(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(cargo_path());
+    command.args(arguments).current_dir(folder).env("CARGO_TERM_COLOR", "never");
+    command
 }
 
 fn cargo_path() -> OsString {
