@@ -1,2 +1,31 @@
 //! Engines, reducers and plans of warpfold: the host side.
+//!
+//! An [`Engine`] is a place to compute: the CPU, or with the feature `cuda` an NVIDIA GPU. It makes [`Reducer`]s, one
+//! per operator, which take host slices, `ndarray` views and device memory. Every backend combines in the order of
+//! [`warpfold_monoid::tree`], so the bits of a result depend on the data and the operator alone.
+//!
+//! What a reduction will do is a [`plan::ReducePlan`]: plain data, computed without touching a device.
+//!
+//! ```
+//! use warpfold_host::Engine;
+//! use warpfold_monoid::{Min, Sum};
+//!
+//! # fn main() -> Result<(), warpfold_host::Error> {
+//! let engine = Engine::cpu();
+//! assert_eq!(engine.reducer(Sum::<f32>::new())?.reduce(&[1.5, 2.5])?, 4.0);
+//! assert_eq!(engine.reducer(Min::<i32>::new())?.reduce(&Vec::new())?, None);
+//! # Ok(())
+//! # }
+//! ```
 
+pub mod cpu;
+mod engine;
+mod error;
+mod input;
+pub mod plan;
+mod reducer;
+
+pub use engine::{Backend, DeviceInfo, Engine, EngineInfo, cuda_devices};
+pub use error::Error;
+pub use input::{Input, Items, Source};
+pub use reducer::Reducer;

@@ -1,0 +1,326 @@
+//! The CPU backend: the canonical tree, chunks in parallel, lanes in one array of accumulators that vectorises.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+use warpfold_monoid::{
+    Monoid, OnEmpty, Value,
+    tree::{FOLD_LANES, Shape},
+};
+
+use crate::Items;
+
+/// Bytes of input from which on several threads are worth waking.
+const PARALLEL_BYTES: u64 = 256 << 10;
+
+/// Rows that one pass over the accumulators takes in.
+const ROWS: usize = 4;
+
+/// Reduces in the canonical order: the same bits as [`warpfold_monoid::tree::reduce`], and as every other backend.
+///
+/// ```
+/// use warpfold_host::cpu;
+/// use warpfold_monoid::Sum;
+///
+/// assert_eq!(cpu::reduce(&Sum::<i64>::new(), &[1, 2, 3][..]), 6);
+/// ```
+pub fn reduce<Op: Monoid, S: Items<Op::Item> + ?Sized>(op: &Op, items: &S) -> Value<Op> {
+    let acc = fold(op, items);
+    let empty = acc.is_none();
+    Op::Empty::value(op.finish(acc.unwrap_or_else(|| op.identity())), empty)
+}
+
+/// The unfinished value of all items; `None` if there are none.
+fn fold<Op: Monoid, S: Items<Op::Item> + ?Sized>(op: &Op, items: &S) -> Option<Op::Acc> {
+    let item_bytes = size_of::<Op::Item>();
+    let shape = Shape::new(items.len(), item_bytes);
+    match shape.chunks {
+        0 => None,
+        1 => Some(chunk_value(op, items, 0..shape.n, shape.lanes(), &mut Scratch::new())),
+        chunks => {
+            let value = |scratch: &mut Scratch<Op>, k: u64| {
+                chunk_value(op, items, shape.chunk_range(k), shape.lanes(), scratch)
+            };
+            let values: Vec<Op::Acc> = if shape.n.saturating_mul(item_bytes as u64) < PARALLEL_BYTES {
+                let mut scratch = Scratch::new();
+                (0..chunks).map(|k| value(&mut scratch, k)).collect()
+            } else {
+                let chunks = chunks as usize;
+                (0..chunks).into_par_iter().map_init(Scratch::new, |s, k| value(s, k as u64)).collect()
+            };
+            Some(fold_values(op, values))
+        }
+    }
+}
+
+/// What a thread reuses from chunk to chunk.
+struct Scratch<Op: Monoid> {
+    lanes: Vec<Op::Acc>,
+    items: Vec<Op::Item>,
+}
+
+impl<Op: Monoid> Scratch<Op> {
+    fn new() -> Self {
+        Scratch { lanes: Vec::new(), items: Vec::new() }
+    }
+}
+
+/// The value of one chunk, which has at least one item.
+fn chunk_value<Op: Monoid, S: Items<Op::Item> + ?Sized>(
+    op: &Op,
+    items: &S,
+    range: Range<u64>,
+    lanes: u64,
+    scratch: &mut Scratch<Op>,
+) -> Op::Acc {
+    let Scratch { lanes: acc, items: read } = scratch;
+    let first = range.start..range.end.min(range.start + lanes);
+    let mut next = first.end;
+    acc.clear();
+    let row = items.run(first.clone(), read);
+    acc.extend(row.iter().zip(first.start..).map(|(&item, index)| op.lift(item, index)));
+    let block = ROWS as u64 * lanes;
+    while range.end - next >= block {
+        push_rows(op, acc, items.run(next..next + block, read), next);
+        next += block;
+    }
+    while next < range.end {
+        let end = range.end.min(next + lanes);
+        let row = items.run(next..end, read);
+        for ((acc, &item), index) in acc.iter_mut().zip(row).zip(next..) {
+            *acc = op.push(*acc, item, index);
+        }
+        next = end;
+    }
+    pairwise(op, acc)
+}
+
+/// Pushes [`ROWS`] whole rows, so that an accumulator is loaded and stored once for all of them.
+#[inline]
+fn push_rows<Op: Monoid>(op: &Op, acc: &mut [Op::Acc], rows: &[Op::Item], index: u64) {
+    let lanes = acc.len();
+    let (a, rest) = rows.split_at(lanes);
+    let (b, rest) = rest.split_at(lanes);
+    let (c, d) = rest.split_at(lanes);
+    let step = lanes as u64;
+    let rows = a.iter().zip(b).zip(c.iter().zip(d));
+    for ((acc, ((&a, &b), (&c, &d))), index) in acc.iter_mut().zip(rows).zip(index..) {
+        let mut value = op.push(*acc, a, index);
+        value = op.push(value, b, index + step);
+        value = op.push(value, c, index + 2 * step);
+        *acc = op.push(value, d, index + 3 * step);
+    }
+}
+
+/// Combines neighbours until one value is left, which an odd one out reaches unchanged.
+fn pairwise<Op: Monoid>(op: &Op, values: &mut [Op::Acc]) -> Op::Acc {
+    let mut len = values.len();
+    while len > 1 {
+        let pairs = len / 2;
+        for k in 0..pairs {
+            values[k] = op.combine(values[2 * k], values[2 * k + 1]);
+        }
+        if len % 2 == 1 {
+            values[pairs] = values[len - 1];
+        }
+        len = len.div_ceil(2);
+    }
+    values[0]
+}
+
+/// Folds the chunks' values over [`FOLD_LANES`] lanes.
+fn fold_values<Op: Monoid>(op: &Op, mut values: Vec<Op::Acc>) -> Op::Acc {
+    let lanes = values.len().min(FOLD_LANES as usize);
+    let (acc, rest) = values.split_at_mut(lanes);
+    for row in rest.chunks(lanes) {
+        for (acc, &value) in acc.iter_mut().zip(row) {
+            *acc = op.combine(*acc, value);
+        }
+    }
+    pairwise(op, acc)
+}
+
+#[cfg(test)]
+mod tests {
+    //! Held to the definition, `monoid::tree::reduce`, bit for bit.
+
+    use super::*;
+    use warpfold_monoid::{
+        GivesIdentity, Max, Min, NanMax, NanMin, NanProduct, NanSum, Plain, Product, Sum, tree,
+    };
+
+    /// Sizes around every boundary of the tree for items of `bytes` bytes.
+    fn sizes(bytes: usize) -> Vec<u64> {
+        let vector = tree::vector_len(bytes) as u64;
+        let mut sizes = vec![];
+        for around in [0, 32, 256, 1024, 2048, 4096, 8192, 16384, 65536] {
+            let n = around * vector;
+            sizes.extend([n.saturating_sub(vector + 1), n.saturating_sub(1), n, n + 1, n + vector + 1]);
+        }
+        sizes.extend([100_003, 3_000_000]);
+        sizes.sort();
+        sizes.dedup();
+        sizes
+    }
+
+    fn mix(i: u64) -> u64 {
+        let mut z = (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z ^ (z >> 27)
+    }
+
+    fn check<Op: Monoid>(op: Op, item: impl Fn(u64) -> Op::Item, bits: impl Fn(Value<Op>) -> u64) {
+        let sizes = sizes(size_of::<Op::Item>());
+        let items: Vec<Op::Item> = (0..*sizes.last().unwrap()).map(item).collect();
+        for n in sizes {
+            let items = &items[..n as usize];
+            let (ours, defined) = (bits(reduce(&op, items)), bits(tree::reduce(&op, items)));
+            assert_eq!(ours, defined, "{} of {n} items", std::any::type_name::<Op>());
+        }
+    }
+
+    fn float(i: u64) -> f64 {
+        let bits = mix(i);
+        let scale = (2.0f64).powi((bits % 40) as i32 - 20);
+        ((bits >> 11) as f64 / (1u64 << 53) as f64 - 0.5) * scale
+    }
+
+    #[test]
+    fn floats() {
+        check(Sum::<f32>::new(), |i| float(i) as f32, |v| v.to_bits() as u64);
+        check(Sum::<f64>::new(), float, f64::to_bits);
+        let near_one = |i| 1.0 + float(i) * 1e-8;
+        check(Product::<f32>::new(), |i| near_one(i) as f32, |v| v.to_bits() as u64);
+        check(Product::<f64>::new(), near_one, f64::to_bits);
+        let option = |v: Option<f64>| v.map_or(1, f64::to_bits);
+        check(Min::<f64>::new(), float, option);
+        check(Max::<f64>::new(), float, option);
+        let holes = |i| if mix(i).is_multiple_of(5) { f64::NAN } else { float(i) };
+        check(NanMin::<f64>::new(), holes, option);
+        check(NanMax::<f64>::new(), holes, option);
+        check(NanSum::<f64>::new(), holes, f64::to_bits);
+        check(
+            NanProduct::<f64>::new(),
+            |i| if i.is_multiple_of(3) { f64::NAN } else { near_one(i) },
+            f64::to_bits,
+        );
+    }
+
+    #[test]
+    fn integers() {
+        check(Sum::<i32>::new(), |i| mix(i) as i32, |v| v as u64);
+        check(Sum::<i32, i64>::new(), |i| mix(i) as i32, |v| v as u64);
+        check(Sum::<u64>::new(), mix, |v| v);
+        check(Product::<u32>::new(), |i| mix(i) as u32 | 1, |v| v as u64);
+        check(Product::<i64>::new(), |i| mix(i) as i64 | 1, |v| v as u64);
+        check(Min::<i64>::new(), |i| mix(i) as i64, |v| v.unwrap_or(1) as u64);
+        check(Max::<u32>::new(), |i| mix(i) as u32, |v| v.unwrap_or(1) as u64);
+    }
+
+    #[test]
+    fn every_size_up_to_five_thousand() {
+        let items: Vec<f32> = (0..5000).map(|i| float(i) as f32).collect();
+        let op = Sum::<f32>::new();
+        for n in 0..=items.len() {
+            let (ours, defined) = (reduce(&op, &items[..n]), tree::reduce(&op, &items[..n]));
+            assert_eq!(ours.to_bits(), defined.to_bits(), "n = {n}");
+        }
+    }
+
+    /// Commutative only up to what is asked of it: its bits show any other grouping, and `push` differs from
+    /// `combine`, so that using one for the other shows too. Indices count as well.
+    #[repr(C)]
+    #[derive(Clone, Copy)]
+    struct Grouping {
+        salt: u64,
+    }
+
+    // SAFETY: repr(C), one u64.
+    unsafe impl Plain for Grouping {}
+
+    impl Monoid for Grouping {
+        type Item = [u8; 3];
+        type Acc = [u64; 3];
+        type Output = u64;
+        type Empty = GivesIdentity;
+        const COMMUTATIVE: bool = true;
+        fn identity(&self) -> [u64; 3] {
+            [u64::MAX; 3]
+        }
+        fn lift(&self, item: [u8; 3], index: u64) -> [u64; 3] {
+            [item[0] as u64 ^ mix(index), item[1] as u64 ^ self.salt, item[2] as u64]
+        }
+        fn push(&self, acc: [u64; 3], item: [u8; 3], index: u64) -> [u64; 3] {
+            [
+                mix(acc[0] ^ item[0] as u64),
+                acc[1].wrapping_mul(31).wrapping_add(index),
+                acc[2] + item[2] as u64,
+            ]
+        }
+        fn combine(&self, a: [u64; 3], b: [u64; 3]) -> [u64; 3] {
+            [mix(a[0]).wrapping_add(b[0]), a[1].wrapping_mul(17) ^ b[1], a[2] + b[2]]
+        }
+        fn finish(&self, acc: [u64; 3]) -> u64 {
+            acc[0] ^ acc[1].rotate_left(20) ^ acc[2].rotate_left(40)
+        }
+    }
+
+    #[test]
+    fn a_custom_operator_with_odd_sizes_and_parameters() {
+        check(Grouping { salt: 77 }, |i| mix(i).to_le_bytes()[..3].try_into().unwrap(), |v| v);
+    }
+
+    /// Panics when it meets its identity: absent operands must be skipped, never padded.
+    #[repr(C)]
+    #[derive(Clone, Copy)]
+    struct Sentinel;
+
+    // SAFETY: zero bytes.
+    unsafe impl Plain for Sentinel {}
+
+    impl Monoid for Sentinel {
+        type Item = u8;
+        type Acc = u32;
+        type Output = u32;
+        type Empty = GivesIdentity;
+        const COMMUTATIVE: bool = true;
+        fn identity(&self) -> u32 {
+            u32::MAX
+        }
+        fn lift(&self, item: u8, _index: u64) -> u32 {
+            item as u32
+        }
+        fn combine(&self, left: u32, right: u32) -> u32 {
+            assert!(left != u32::MAX && right != u32::MAX, "met the identity");
+            left.wrapping_add(right) & 0xffff
+        }
+        fn finish(&self, acc: u32) -> u32 {
+            acc
+        }
+    }
+
+    #[test]
+    fn padding_is_never_seen() {
+        check(Sentinel, |i| mix(i) as u8, |v| v as u64);
+    }
+
+    #[test]
+    fn read_items_give_the_bits_of_a_slice() {
+        struct Strided<'a>(&'a [f32]);
+        impl Items<f32> for Strided<'_> {
+            fn len(&self) -> u64 {
+                self.0.len() as u64 / 2
+            }
+            fn get(&self, index: u64) -> f32 {
+                self.0[2 * index as usize]
+            }
+        }
+        let op = Sum::<f32>::new();
+        let wide: Vec<f32> = (0..400_000).map(|i| float(i) as f32).collect();
+        for n in [0, 1, 33, 2049, 8192, 8193, 200_000] {
+            let packed: Vec<f32> = wide.iter().copied().step_by(2).take(n).collect();
+            let read = reduce(&op, &Strided(&wide[..2 * n]));
+            assert_eq!(read.to_bits(), tree::reduce(&op, &packed).to_bits(), "n = {n}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! What can be reduced.
+
+use std::ops::Range;
+
+use warpfold_monoid::Plain;
+
+use crate::Error;
+
+/// Where the items of an [`Input`] lie.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Source<'a, T> {
+    /// In the host's memory, side by side.
+    Host(&'a [T]),
+}
+
+/// A contiguous array of items that [`Reducer::reduce`](crate::Reducer::reduce) takes.
+///
+/// Slices, vectors, arrays, and with the feature `ndarray` its arrays and views: those whose items lie side by side in
+/// memory, whatever the order of their axes. They are reduced **in memory order**, which for a Fortran-ordered array
+/// is not its logical order.
+pub trait Input<T: Plain> {
+    /// Where the items lie.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotContiguous`] if they do not lie side by side.
+    fn source(&self) -> Result<Source<'_, T>, Error>;
+}
+
+impl<T: Plain, I: Input<T> + ?Sized> Input<T> for &I {
+    fn source(&self) -> Result<Source<'_, T>, Error> {
+        (**self).source()
+    }
+}
+
+impl<T: Plain> Input<T> for [T] {
+    fn source(&self) -> Result<Source<'_, T>, Error> {
+        Ok(Source::Host(self))
+    }
+}
+
+impl<T: Plain, const N: usize> Input<T> for [T; N] {
+    fn source(&self) -> Result<Source<'_, T>, Error> {
+        Ok(Source::Host(self))
+    }
+}
+
+impl<T: Plain> Input<T> for Vec<T> {
+    fn source(&self) -> Result<Source<'_, T>, Error> {
+        Ok(Source::Host(self))
+    }
+}
+
+#[cfg(feature = "ndarray")]
+mod nd {
+    use ndarray::{ArrayBase, ArrayRef, Data, Dimension};
+    use warpfold_monoid::Plain;
+
+    use super::{Input, Source};
+    use crate::Error;
+
+    impl<T: Plain, D: Dimension> Input<T> for ArrayRef<T, D> {
+        fn source(&self) -> Result<Source<'_, T>, Error> {
+            // ndarray also calls a reversed axis contiguous; its memory order would run backwards.
+            let forward =
+                self.shape().iter().zip(self.strides()).all(|(&len, &stride)| len <= 1 || stride > 0);
+            match self.as_slice_memory_order() {
+                Some(items) if forward || items.is_empty() => Ok(Source::Host(items)),
+                _ => Err(Error::NotContiguous {
+                    shape: self.shape().to_vec(),
+                    strides: self.strides().to_vec(),
+                }),
+            }
+        }
+    }
+
+    impl<T: Plain, S: Data<Elem = T>, D: Dimension> Input<T> for ArrayBase<S, D> {
+        fn source(&self) -> Result<Source<'_, T>, Error> {
+            Input::<T>::source(&**self)
+        }
+    }
+}
+
+/// Items that are read rather than lent: strided, byte-swapped, computed.
+///
+/// [`Reducer::reduce_items`](crate::Reducer::reduce_items) takes them. Reading item `i` must give the same value every
+/// time.
+///
+/// ```
+/// use warpfold_host::{Engine, Items};
+/// use warpfold_monoid::Sum;
+///
+/// struct BigEndian<'a>(&'a [u8]);
+///
+/// impl Items<u32> for BigEndian<'_> {
+///     fn len(&self) -> u64 { (self.0.len() / 4) as u64 }
+///     fn get(&self, index: u64) -> u32 {
+///         let at = 4 * index as usize;
+///         u32::from_be_bytes(self.0[at..at + 4].try_into().unwrap())
+///     }
+/// }
+///
+/// # fn main() -> Result<(), warpfold_host::Error> {
+/// let sum = Engine::cpu().reducer(Sum::<u32>::new())?;
+/// assert_eq!(sum.reduce_items(&BigEndian(&[0, 0, 0, 1, 0, 0, 1, 0]))?, 257);
+/// # Ok(())
+/// # }
+/// ```
+pub trait Items<T: Plain>: Sync {
+    /// How many there are.
+    fn len(&self) -> u64;
+
+    /// Are there none?
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Item `index`, which is less than [`len`](Items::len).
+    fn get(&self, index: u64) -> T;
+
+    /// A run of items: borrowed where they lie side by side, else read into `scratch`. The range lies within
+    /// `0..len` and is short (some thousand items).
+    #[inline]
+    fn run<'a>(&'a self, range: Range<u64>, scratch: &'a mut Vec<T>) -> &'a [T] {
+        scratch.clear();
+        scratch.extend(range.map(|index| self.get(index)));
+        scratch
+    }
+}
+
+impl<T: Plain> Items<T> for [T] {
+    #[inline]
+    fn len(&self) -> u64 {
+        self.len() as u64
+    }
+
+    #[inline]
+    fn get(&self, index: u64) -> T {
+        self[index as usize]
+    }
+
+    #[inline]
+    fn run<'a>(&'a self, range: Range<u64>, _scratch: &'a mut Vec<T>) -> &'a [T] {
+        &self[range.start as usize..range.end as usize]
+    }
+}
