@@ -8,6 +8,8 @@ pub trait SumAccumulator<T>: Plain {
     type Output: Plain;
     /// The sum of nothing.
     const ZERO: Self;
+    /// Has the sum the same bits in any order and grouping? See [`Monoid::ANY_ORDER`](crate::Monoid::ANY_ORDER).
+    const ANY_ORDER: bool = false;
     /// One item.
     fn lift(item: T) -> Self;
     /// Adds one item.
@@ -24,6 +26,8 @@ pub trait ProductAccumulator<T>: Plain {
     type Output: Plain;
     /// The product of nothing.
     const ONE: Self;
+    /// Has the product the same bits in any order and grouping? See [`Monoid::ANY_ORDER`](crate::Monoid::ANY_ORDER).
+    const ANY_ORDER: bool = false;
     /// One item.
     fn lift(item: T) -> Self;
     /// Multiplies by another product, which stood to the right.
@@ -108,6 +112,7 @@ macro_rules! integer {
             impl SumAccumulator<$type> for $acc {
                 type Output = $acc;
                 const ZERO: $acc = 0;
+                const ANY_ORDER: bool = true;
                 #[inline(always)]
                 fn lift(item: $type) -> $acc { item as $acc }
                 #[inline(always)]
@@ -120,6 +125,7 @@ macro_rules! integer {
             impl ProductAccumulator<$type> for $acc {
                 type Output = $acc;
                 const ONE: $acc = 1;
+                const ANY_ORDER: bool = true;
                 #[inline(always)]
                 fn lift(item: $type) -> $acc { item as $acc }
                 #[inline(always)]
@@ -145,31 +151,20 @@ macro_rules! float {
             type ProductAcc = f64;
             const HIGHEST: $type = $type::INFINITY;
             const LOWEST: $type = $type::NEG_INFINITY;
+            // Without branches, so that a loop of them vectorises.
             #[inline(always)]
             fn minimum(self, other: Self) -> Self {
-                if self < other {
-                    self
-                } else if other < self {
-                    other
-                } else if self == other {
-                    // Equal values differ at most in a zero's sign: minus wins.
-                    $type::from_bits(self.to_bits() | other.to_bits())
-                } else {
-                    $type::NAN
-                }
+                let lesser = if self < other { self } else { other };
+                // Equal values differ at most in a zero's sign: minus wins. A NaN's bits make any number's a NaN's.
+                let equal_or_nan = !(self < other || self > other);
+                $type::from_bits(lesser.to_bits() | if equal_or_nan { self.to_bits() } else { 0 })
             }
             #[inline(always)]
             fn maximum(self, other: Self) -> Self {
-                if self > other {
-                    self
-                } else if other > self {
-                    other
-                } else if self == other {
-                    // Equal values differ at most in a zero's sign: plus wins.
-                    $type::from_bits(self.to_bits() & other.to_bits())
-                } else {
-                    $type::NAN
-                }
+                let greater = if self > other { self } else { other };
+                // Equal values differ at most in a zero's sign: plus wins. All ones are a NaN.
+                let plus = greater.to_bits() & if self == other { self.to_bits() } else { !0 };
+                $type::from_bits(plus | if self.is_nan() || other.is_nan() { !0 } else { 0 })
             }
             #[inline(always)]
             fn canonical(self) -> Self { if self.is_nan() { $type::NAN } else { self } }

@@ -1,6 +1,9 @@
 //! The CPU backend: the canonical tree, chunks in parallel, lanes in one array of accumulators that vectorises.
 
-use std::ops::Range;
+mod level;
+#[cfg(target_arch = "x86_64")]
+mod sums;
+mod walk;
 
 use rayon::prelude::*;
 use warpfold_monoid::{
@@ -8,13 +11,17 @@ use warpfold_monoid::{
     tree::{FOLD_LANES, Shape},
 };
 
+use self::{
+    level::Level,
+    walk::{Scratch, chunk_value},
+};
 use crate::Items;
 
 /// Bytes of input from which on several threads are worth waking.
-const PARALLEL_BYTES: u64 = 256 << 10;
+const PARALLEL_BYTES: u64 = 2 << 20;
 
-/// Rows that one pass over the accumulators takes in.
-const ROWS: usize = 4;
+/// Bytes of input that a task has at least.
+const TASK_BYTES: u64 = 128 << 10;
 
 /// Reduces in the canonical order: the same bits as [`warpfold_monoid::tree::reduce`], and as every other backend.
 ///
@@ -25,107 +32,58 @@ const ROWS: usize = 4;
 /// assert_eq!(cpu::reduce(&Sum::<i64>::new(), &[1, 2, 3][..]), 6);
 /// ```
 pub fn reduce<Op: Monoid, S: Items<Op::Item> + ?Sized>(op: &Op, items: &S) -> Value<Op> {
-    let acc = fold(op, items);
+    reduce_at(Level::best(), op, items)
+}
+
+/// Reduces with the instructions of a level that the machine has.
+fn reduce_at<Op: Monoid, S: Items<Op::Item> + ?Sized>(level: Level, op: &Op, items: &S) -> Value<Op> {
+    let acc = fold(level, op, items);
     let empty = acc.is_none();
     Op::Empty::value(op.finish(acc.unwrap_or_else(|| op.identity())), empty)
 }
 
 /// The unfinished value of all items; `None` if there are none.
-fn fold<Op: Monoid, S: Items<Op::Item> + ?Sized>(op: &Op, items: &S) -> Option<Op::Acc> {
-    let item_bytes = size_of::<Op::Item>();
-    let shape = Shape::new(items.len(), item_bytes);
+fn fold<Op: Monoid, S: Items<Op::Item> + ?Sized>(level: Level, op: &Op, items: &S) -> Option<Op::Acc> {
+    let item_bytes = size_of::<Op::Item>() as u64;
+    let shape = Shape::new(items.len(), size_of::<Op::Item>());
+    let lanes = shape.lanes();
     match shape.chunks {
         0 => None,
-        1 => Some(chunk_value(op, items, 0..shape.n, shape.lanes(), &mut Scratch::new())),
+        1 => Some(chunk_value(level, op, items, 0..shape.n, lanes, &mut Scratch::new())),
         chunks => {
             let value = |scratch: &mut Scratch<Op>, k: u64| {
-                chunk_value(op, items, shape.chunk_range(k), shape.lanes(), scratch)
+                chunk_value(level, op, items, shape.chunk_range(k), lanes, scratch)
             };
-            let values: Vec<Op::Acc> = if shape.n.saturating_mul(item_bytes as u64) < PARALLEL_BYTES {
+            let mut values: Vec<Op::Acc> = Vec::new();
+            if shape.n.saturating_mul(item_bytes) < PARALLEL_BYTES {
                 let mut scratch = Scratch::new();
-                (0..chunks).map(|k| value(&mut scratch, k)).collect()
+                values.extend((0..chunks).map(|k| value(&mut scratch, k)));
             } else {
-                let chunks = chunks as usize;
-                (0..chunks).into_par_iter().map_init(Scratch::new, |s, k| value(s, k as u64)).collect()
-            };
+                let a_task = (TASK_BYTES / (shape.chunk * item_bytes).max(1)).max(1);
+                (0..chunks as usize)
+                    .into_par_iter()
+                    .with_min_len(a_task as usize)
+                    .map_init(Scratch::new, |scratch, k| value(scratch, k as u64))
+                    .collect_into_vec(&mut values);
+            }
             Some(fold_values(op, values))
         }
     }
 }
 
-/// What a thread reuses from chunk to chunk.
-struct Scratch<Op: Monoid> {
-    lanes: Vec<Op::Acc>,
-    items: Vec<Op::Item>,
-}
-
-impl<Op: Monoid> Scratch<Op> {
-    fn new() -> Self {
-        Scratch { lanes: Vec::new(), items: Vec::new() }
+/// Combines neighbours until one value is left, which an odd one out reaches unchanged. `values` has at least one;
+/// what is in both afterwards is of no use.
+#[inline(always)]
+fn pairwise<Op: Monoid>(op: &Op, values: &mut Vec<Op::Acc>, other: &mut Vec<Op::Acc>) -> Op::Acc {
+    let (mut from, mut to) = (values, other);
+    while from.len() > 1 {
+        let (pairs, rest) = from.as_chunks::<2>();
+        to.clear();
+        to.extend(pairs.iter().map(|&[left, right]| op.combine(left, right)));
+        to.extend_from_slice(rest);
+        std::mem::swap(&mut from, &mut to);
     }
-}
-
-/// The value of one chunk, which has at least one item.
-fn chunk_value<Op: Monoid, S: Items<Op::Item> + ?Sized>(
-    op: &Op,
-    items: &S,
-    range: Range<u64>,
-    lanes: u64,
-    scratch: &mut Scratch<Op>,
-) -> Op::Acc {
-    let Scratch { lanes: acc, items: read } = scratch;
-    let first = range.start..range.end.min(range.start + lanes);
-    let mut next = first.end;
-    acc.clear();
-    let row = items.run(first.clone(), read);
-    acc.extend(row.iter().zip(first.start..).map(|(&item, index)| op.lift(item, index)));
-    let block = ROWS as u64 * lanes;
-    while range.end - next >= block {
-        push_rows(op, acc, items.run(next..next + block, read), next);
-        next += block;
-    }
-    while next < range.end {
-        let end = range.end.min(next + lanes);
-        let row = items.run(next..end, read);
-        for ((acc, &item), index) in acc.iter_mut().zip(row).zip(next..) {
-            *acc = op.push(*acc, item, index);
-        }
-        next = end;
-    }
-    pairwise(op, acc)
-}
-
-/// Pushes [`ROWS`] whole rows, so that an accumulator is loaded and stored once for all of them.
-#[inline]
-fn push_rows<Op: Monoid>(op: &Op, acc: &mut [Op::Acc], rows: &[Op::Item], index: u64) {
-    let lanes = acc.len();
-    let (a, rest) = rows.split_at(lanes);
-    let (b, rest) = rest.split_at(lanes);
-    let (c, d) = rest.split_at(lanes);
-    let step = lanes as u64;
-    let rows = a.iter().zip(b).zip(c.iter().zip(d));
-    for ((acc, ((&a, &b), (&c, &d))), index) in acc.iter_mut().zip(rows).zip(index..) {
-        let mut value = op.push(*acc, a, index);
-        value = op.push(value, b, index + step);
-        value = op.push(value, c, index + 2 * step);
-        *acc = op.push(value, d, index + 3 * step);
-    }
-}
-
-/// Combines neighbours until one value is left, which an odd one out reaches unchanged.
-fn pairwise<Op: Monoid>(op: &Op, values: &mut [Op::Acc]) -> Op::Acc {
-    let mut len = values.len();
-    while len > 1 {
-        let pairs = len / 2;
-        for k in 0..pairs {
-            values[k] = op.combine(values[2 * k], values[2 * k + 1]);
-        }
-        if len % 2 == 1 {
-            values[pairs] = values[len - 1];
-        }
-        len = len.div_ceil(2);
-    }
-    values[0]
+    from[0]
 }
 
 /// Folds the chunks' values over [`FOLD_LANES`] lanes.
@@ -137,7 +95,8 @@ fn fold_values<Op: Monoid>(op: &Op, mut values: Vec<Op::Acc>) -> Op::Acc {
             *acc = op.combine(*acc, value);
         }
     }
-    pairwise(op, acc)
+    values.truncate(lanes);
+    pairwise(op, &mut values, &mut Vec::with_capacity(lanes / 2 + 1))
 }
 
 #[cfg(test)]
@@ -174,8 +133,11 @@ mod tests {
         let items: Vec<Op::Item> = (0..*sizes.last().unwrap()).map(item).collect();
         for n in sizes {
             let items = &items[..n as usize];
-            let (ours, defined) = (bits(reduce(&op, items)), bits(tree::reduce(&op, items)));
-            assert_eq!(ours, defined, "{} of {n} items", std::any::type_name::<Op>());
+            let defined = bits(tree::reduce(&op, items));
+            for level in Level::all() {
+                let ours = bits(reduce_at(level, &op, items));
+                assert_eq!(ours, defined, "{} of {n} items, {level:?}", std::any::type_name::<Op>());
+            }
         }
     }
 
