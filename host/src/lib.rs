@@ -27,5 +27,5 @@ mod reducer;
 
 pub use engine::{Backend, DeviceInfo, Engine, EngineInfo, cuda_devices};
 pub use error::Error;
-pub use input::{Input, Items, Source};
+pub use input::{Input, Items, Source, Strided};
 pub use reducer::Reducer;

@@ -44,7 +44,7 @@ impl<Op: Monoid> Reducer<Op> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotContiguous`] for an array with gaps.
+    /// None on the CPU.
     ///
     /// ```
     /// use warpfold_host::Engine;
@@ -61,6 +61,7 @@ impl<Op: Monoid> Reducer<Op> {
     pub fn reduce<I: Input<Op::Item> + ?Sized>(&self, input: &I) -> Result<Value<Op>, Error> {
         match input.source()? {
             Source::Host(items) => Ok(cpu::reduce(&self.op, items)),
+            Source::Strided(items) => Ok(cpu::reduce(&self.op, &items)),
         }
     }
 

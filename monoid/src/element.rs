@@ -151,20 +151,20 @@ macro_rules! float {
             type ProductAcc = f64;
             const HIGHEST: $type = $type::INFINITY;
             const LOWEST: $type = $type::NEG_INFINITY;
-            // Without branches, so that a loop of them vectorises.
+            // Without branches, so that a loop of them vectorises. Equal values differ at most in a zero's sign: `or`
+            // of their bits keeps a minus, `and` a plus. A NaN's bits `or` any others are a NaN's.
             #[inline(always)]
             fn minimum(self, other: Self) -> Self {
                 let lesser = if self < other { self } else { other };
-                // Equal values differ at most in a zero's sign: minus wins. A NaN's bits make any number's a NaN's.
-                let equal_or_nan = !(self < other || self > other);
-                $type::from_bits(lesser.to_bits() | if equal_or_nan { self.to_bits() } else { 0 })
+                let alike = self == other || self.is_nan() || other.is_nan();
+                $type::from_bits(lesser.to_bits() | if alike { self.to_bits() } else { 0 })
             }
             #[inline(always)]
             fn maximum(self, other: Self) -> Self {
-                let greater = if self > other { self } else { other };
-                // Equal values differ at most in a zero's sign: plus wins. All ones are a NaN.
-                let plus = greater.to_bits() & if self == other { self.to_bits() } else { !0 };
-                $type::from_bits(plus | if self.is_nan() || other.is_nan() { !0 } else { 0 })
+                let left = if self > other { self } else { other };
+                let right = if other > self { other } else { self };
+                let nan = if self.is_nan() || other.is_nan() { !0 } else { 0 };
+                $type::from_bits((left.to_bits() & right.to_bits()) | nan)
             }
             #[inline(always)]
             fn canonical(self) -> Self { if self.is_nan() { $type::NAN } else { self } }

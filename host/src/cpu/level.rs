@@ -1,12 +1,14 @@
 //! Which vector instructions the machine has, found at run time.
 
+use std::sync::OnceLock;
+
 /// A set of instructions that the walks are compiled for. All give the same bits: compilation for a wider vector
 /// neither reorders nor contracts floating-point arithmetic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
     /// What the target has at least: SSE2 on x86-64, NEON on aarch64.
     Base,
-    /// x86-64-v3: AVX2.
+    /// x86-64-v3: AVX2 and FMA.
     #[cfg(target_arch = "x86_64")]
     V3,
     /// x86-64-v4: AVX-512.
@@ -15,29 +17,32 @@ pub(super) enum Level {
 }
 
 impl Level {
-    /// The best that this machine runs. Cheap: the standard library remembers what it found.
+    /// The best that this machine runs; looked up once.
     #[inline]
     pub(super) fn best() -> Level {
+        static BEST: OnceLock<Level> = OnceLock::new();
+        *BEST.get_or_init(Level::find)
+    }
+
+    #[cold]
+    fn find() -> Level {
         #[cfg(target_arch = "x86_64")]
-        {
-            if Level::V4.runs_here() {
-                return Level::V4;
-            }
-            if Level::V3.runs_here() {
-                return Level::V3;
+        for level in [Level::V4, Level::V3] {
+            if level.runs_here() {
+                return level;
             }
         }
         Level::Base
     }
 
     /// Has this machine what it takes?
-    #[inline]
-    pub(super) fn runs_here(self) -> bool {
+    fn runs_here(self) -> bool {
         match self {
             Level::Base => true,
             #[cfg(target_arch = "x86_64")]
             Level::V3 => {
                 is_x86_feature_detected!("avx2")
+                    && is_x86_feature_detected!("fma")
                     && is_x86_feature_detected!("bmi1")
                     && is_x86_feature_detected!("bmi2")
                     && is_x86_feature_detected!("lzcnt")

@@ -18,7 +18,7 @@ use self::{
 use crate::Items;
 
 /// Bytes of input from which on several threads are worth waking.
-const PARALLEL_BYTES: u64 = 2 << 20;
+const PARALLEL_BYTES: u64 = 4 << 20;
 
 /// Bytes of input that a task has at least.
 const TASK_BYTES: u64 = 128 << 10;
@@ -179,13 +179,102 @@ mod tests {
         check(Max::<u32>::new(), |i| mix(i) as u32, |v| v.unwrap_or(1) as u64);
     }
 
+    /// Every level at every length up to 2500, from starts at any distance from a vector's alignment.
+    fn check_short<Op: Monoid>(op: Op, item: impl Fn(u64) -> Op::Item, bits: impl Fn(Value<Op>) -> u64) {
+        let items: Vec<Op::Item> = (0..2516).map(item).collect();
+        for n in 0..=2500 {
+            let items = &items[n % 17..][..n];
+            let defined = bits(tree::reduce(&op, items));
+            for level in Level::all() {
+                let ours = bits(reduce_at(level, &op, items));
+                assert_eq!(ours, defined, "{} of {n} items, {level:?}", std::any::type_name::<Op>());
+            }
+        }
+    }
+
     #[test]
-    fn every_size_up_to_five_thousand() {
-        let items: Vec<f32> = (0..5000).map(|i| float(i) as f32).collect();
-        let op = Sum::<f32>::new();
-        for n in 0..=items.len() {
-            let (ours, defined) = (reduce(&op, &items[..n]), tree::reduce(&op, &items[..n]));
-            assert_eq!(ours.to_bits(), defined.to_bits(), "n = {n}");
+    fn every_short_length_and_alignment() {
+        check_short(Sum::<f32>::new(), |i| float(i) as f32, |v| v.to_bits() as u64);
+        check_short(Sum::<f64>::new(), float, f64::to_bits);
+        check_short(NanSum::<f64>::new(), float, f64::to_bits);
+        check_short(Sum::<i32>::new(), |i| mix(i) as i32, |v| v as u64);
+        check_short(Min::<f32>::new(), |i| float(i) as f32, |v| v.map_or(1, |v| v.to_bits() as u64));
+        check_short(Max::<f64>::new(), float, |v| v.map_or(1, f64::to_bits));
+    }
+
+    #[test]
+    fn random_lengths_and_starts() {
+        let f64s: Vec<f64> = (0..1_500_000).map(float).collect();
+        let f32s: Vec<f32> = f64s.iter().map(|&x| x as f32).collect();
+        for i in 0..40 {
+            let n = (mix(i) % (1 << (i % 21))) as usize;
+            let start = (mix(i + 1000) % 33) as usize;
+            let (narrow, wide) = (&f32s[start..][..n], &f64s[start..][..n]);
+            let (op32, op64) = (Sum::<f32>::new(), Sum::<f64>::new());
+            let defined = (tree::reduce(&op32, narrow).to_bits(), tree::reduce(&op64, wide).to_bits());
+            for level in Level::all() {
+                let ours =
+                    (reduce_at(level, &op32, narrow).to_bits(), reduce_at(level, &op64, wide).to_bits());
+                assert_eq!(ours, defined, "{n} items from {start}, {level:?}");
+            }
+        }
+    }
+
+    /// Values that vectorised minima get wrong, anywhere: against an oracle of its own, the total order of the bits.
+    #[test]
+    fn zeros_of_both_signs_infinities_and_nans() {
+        let special =
+            [0.0, -0.0, 1.0, -1.0, 5e-324, f64::MAX, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, -f64::NAN];
+        // Few values at a time, or else every minimum is minus infinity, and mostly without a NaN.
+        let palettes: [&[usize]; 8] =
+            [&[0, 1], &[1, 0, 2], &[3, 1, 0], &[6, 0, 4], &[7, 5], &[8, 0, 1], &[9, 3], &[0, 1, 2, 3, 6, 8]];
+        let option = |v: Option<f64>| v.map(f64::to_bits);
+        for (seed, palette) in (0u64..).zip(palettes.iter().cycle()).take(40) {
+            for n in [1, 2, 31, 33, 64, 100, 1000, 8193] {
+                let pick = |i| palette[(mix(i ^ (seed << 32)) % palette.len() as u64) as usize];
+                let wide: Vec<f64> = (0..n).map(|i| special[pick(i)]).collect();
+                let narrow: Vec<f32> = wide.iter().map(|&x| x as f32).collect();
+                let numbers = || wide.iter().copied().filter(|x| !x.is_nan());
+                let (least, greatest) = (numbers().min_by(f64::total_cmp), numbers().max_by(f64::total_cmp));
+                let nan = wide.iter().any(|x| x.is_nan()).then_some(f64::NAN);
+                let expected = [
+                    option(nan.or(least)),
+                    option(nan.or(greatest)),
+                    option(least.or(nan)),
+                    option(greatest.or(nan)),
+                ];
+                // 5e-324 is zero in f32, and f64::MAX infinity: not the same order of special values.
+                let as_f32 = !palette.iter().any(|p| [4, 5].contains(p));
+                for level in Level::all() {
+                    let ours = [
+                        option(reduce_at(level, &Min::<f64>::new(), &wide[..])),
+                        option(reduce_at(level, &Max::<f64>::new(), &wide[..])),
+                        option(reduce_at(level, &NanMin::<f64>::new(), &wide[..])),
+                        option(reduce_at(level, &NanMax::<f64>::new(), &wide[..])),
+                    ];
+                    assert_eq!(ours, expected, "{wide:?}, {level:?}");
+                    let ours = [
+                        option(reduce_at(level, &Min::<f32>::new(), &narrow[..]).map(f64::from)),
+                        option(reduce_at(level, &Max::<f32>::new(), &narrow[..]).map(f64::from)),
+                        option(reduce_at(level, &NanMin::<f32>::new(), &narrow[..]).map(f64::from)),
+                        option(reduce_at(level, &NanMax::<f32>::new(), &narrow[..]).map(f64::from)),
+                    ];
+                    assert!(
+                        !as_f32 || ours == expected,
+                        "{narrow:?}, {level:?}: {ours:x?}, not {expected:x?}"
+                    );
+                }
+                check_special_sums(&wide, &narrow);
+            }
+        }
+    }
+
+    fn check_special_sums(wide: &[f64], narrow: &[f32]) {
+        let (op32, op64) = (Sum::<f32>::new(), Sum::<f64>::new());
+        let defined = (tree::reduce(&op32, narrow).to_bits(), tree::reduce(&op64, wide).to_bits());
+        for level in Level::all() {
+            let ours = (reduce_at(level, &op32, narrow).to_bits(), reduce_at(level, &op64, wide).to_bits());
+            assert_eq!(ours, defined, "{wide:?}, {level:?}");
         }
     }
 

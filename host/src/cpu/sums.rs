@@ -25,7 +25,7 @@ const MAX_LANES: usize = 2048;
 const ROWS: usize = 8;
 
 /// The value of a chunk if the operator is one of those at home here and the chunk has whole units of lanes.
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,fma")]
 #[inline]
 pub(super) fn chunk_value<Op: Monoid, S: Items<Op::Item> + ?Sized>(
     items: &S,
@@ -56,14 +56,18 @@ fn same<A: Any, B: Any + Copy>(a: A) -> Option<B> {
 ///
 /// # Safety
 ///
-/// A machine with AVX2 is required for all of its functions. `items` points at four items that may be read.
+/// A machine with AVX2 and FMA is required for all of its functions. `items` points at four items that may be read.
 unsafe trait Quad: Copy {
-    type Item: Copy + Default + 'static;
+    type Item: Copy + 'static;
     type Acc: SumAccumulator<Self::Item>;
     /// One item for each.
     unsafe fn lift(items: *const Self::Item) -> Self;
+    /// Two items for each: `push` of `lift`.
+    unsafe fn lift_two(items: *const Self::Item, next: *const Self::Item) -> Self;
     /// Adds one item to each.
     unsafe fn push(self, items: *const Self::Item) -> Self;
+    /// `min(count, 4)` items, and zeros.
+    unsafe fn some(items: *const Self::Item, count: isize) -> [Self::Item; 4];
     /// Adds accumulators that stood to the right.
     unsafe fn merge(self, right: Self) -> Self;
     /// `(a0 b0 a2 b2, a1 b1 a3 b3)`.
@@ -89,9 +93,22 @@ unsafe impl Quad for FourF64 {
         unsafe { FourF64(_mm256_cvtps_pd(_mm_loadu_ps(items))) }
     }
     #[inline(always)]
+    unsafe fn lift_two(items: *const f32, next: *const f32) -> Self {
+        // SAFETY: four items each; AVX2.
+        unsafe { Self::lift(items).push(next) }
+    }
+    #[inline(always)]
     unsafe fn push(self, items: *const f32) -> Self {
         // SAFETY: four items; AVX2.
         unsafe { self.merge(Self::lift(items)) }
+    }
+    #[inline(always)]
+    unsafe fn some(items: *const f32, count: isize) -> [f32; 4] {
+        // SAFETY: only the items that are there are read; AVX2.
+        unsafe {
+            let mask = _mm_cmpgt_epi32(_mm_set1_epi32(count as i32), _mm_setr_epi32(0, 1, 2, 3));
+            std::mem::transmute(_mm_maskload_ps(items, mask))
+        }
     }
     #[inline(always)]
     unsafe fn merge(self, right: Self) -> Self {
@@ -131,19 +148,39 @@ struct FourDoubleDouble {
     lo: FourF64,
 }
 
-/// Knuth's two-sum of each pair, in the order of operations that `DoubleDouble` has.
+/// Ones that the compiler does not know to be ones, lest it turn multiplications by them into what they are there to
+/// avoid.
 ///
 /// # Safety
 ///
 /// AVX2.
 #[inline(always)]
+unsafe fn one() -> __m256d {
+    let mut one = 1.0f64;
+    // SAFETY: an empty piece of assembly; AVX2.
+    unsafe {
+        core::arch::asm!("/* {0} */", inout(xmm_reg) one, options(pure, nomem, nostack, preserves_flags));
+        _mm256_set1_pd(one)
+    }
+}
+
+/// Knuth's two-sum of each pair, in the order of operations that `DoubleDouble` has.
+///
+/// Some processors add in other units than they multiply in. What nothing waits for is therefore added by fused
+/// multiplications by one, which round the same exact sum once, to the same bits.
+///
+/// # Safety
+///
+/// AVX2 and FMA.
+#[inline(always)]
 unsafe fn two_sum(a: __m256d, b: __m256d) -> (__m256d, __m256d) {
-    // SAFETY: AVX2.
+    // SAFETY: AVX2 and FMA.
     unsafe {
         let sum = _mm256_add_pd(a, b);
         let b_part = _mm256_sub_pd(sum, a);
         let a_part = _mm256_sub_pd(sum, b_part);
-        (sum, _mm256_add_pd(_mm256_sub_pd(a, a_part), _mm256_sub_pd(b, b_part)))
+        let error = _mm256_add_pd(_mm256_fmsub_pd(a, one(), a_part), _mm256_fmsub_pd(b, one(), b_part));
+        (sum, error)
     }
 }
 
@@ -157,19 +194,33 @@ unsafe impl Quad for FourDoubleDouble {
         unsafe { FourDoubleDouble { hi: FourF64(_mm256_loadu_pd(items)), lo: FourF64(_mm256_set1_pd(-0.0)) } }
     }
     #[inline(always)]
+    unsafe fn lift_two(items: *const f64, next: *const f64) -> Self {
+        // SAFETY: four items each; AVX2. Minus zero plus the error is the error.
+        unsafe {
+            let (hi, error) = two_sum(_mm256_loadu_pd(items), _mm256_loadu_pd(next));
+            FourDoubleDouble { hi: FourF64(hi), lo: FourF64(error) }
+        }
+    }
+    #[inline(always)]
     unsafe fn push(self, items: *const f64) -> Self {
         // SAFETY: four items; AVX2.
         unsafe {
             let (hi, error) = two_sum(self.hi.0, _mm256_loadu_pd(items));
-            FourDoubleDouble { hi: FourF64(hi), lo: FourF64(_mm256_add_pd(self.lo.0, error)) }
+            FourDoubleDouble { hi: FourF64(hi), lo: FourF64(_mm256_fmadd_pd(self.lo.0, one(), error)) }
         }
+    }
+    #[inline(always)]
+    unsafe fn some(items: *const f64, count: isize) -> [f64; 4] {
+        // SAFETY: only the items that are there are read; AVX2.
+        unsafe { std::mem::transmute(_mm256_maskload_pd(items, first_lanes(count))) }
     }
     #[inline(always)]
     unsafe fn merge(self, right: Self) -> Self {
         // SAFETY: AVX2.
         unsafe {
             let (hi, error) = two_sum(self.hi.0, right.hi.0);
-            let lo = _mm256_add_pd(_mm256_add_pd(self.lo.0, right.lo.0), error);
+            let lo = _mm256_add_pd(self.lo.0, right.lo.0);
+            let lo = _mm256_add_pd(lo, error);
             FourDoubleDouble { hi: FourF64(hi), lo: FourF64(lo) }
         }
     }
@@ -188,18 +239,14 @@ unsafe impl Quad for FourDoubleDouble {
     #[inline(always)]
     unsafe fn select(self, other: Self, mask: __m256d) -> Self {
         // SAFETY: AVX2.
-        unsafe {
-            FourDoubleDouble {
-                hi: self.hi.select(other.hi, mask),
-                lo: self.lo.select(other.lo, mask),
-            }
-        }
+        unsafe { FourDoubleDouble { hi: self.hi.select(other.hi, mask), lo: self.lo.select(other.lo, mask) } }
     }
     #[inline(always)]
     unsafe fn to_array(self) -> [DoubleDouble; 4] {
         // SAFETY: AVX2.
         let (hi, lo) = unsafe { (self.hi.to_array(), self.lo.to_array()) };
-        std::array::from_fn(|i| DoubleDouble { hi: hi[i], lo: lo[i] })
+        let one = |i: usize| DoubleDouble { hi: hi[i], lo: lo[i] };
+        [one(0), one(1), one(2), one(3)]
     }
 }
 
@@ -207,7 +254,7 @@ unsafe impl Quad for FourDoubleDouble {
 type State<Q> = [MaybeUninit<[Q; 4]>; MAX_LANES / UNIT];
 
 /// The value of a chunk of at least `lanes` items; `lanes` is a power of two from [`UNIT`] to [`MAX_LANES`].
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,fma")]
 #[inline]
 fn chunk<Q: Quad, T: warpfold_monoid::Plain, S: Items<T> + ?Sized>(
     items: &S,
@@ -240,7 +287,7 @@ fn cast<A: 'static, B: 'static>(items: &[A]) -> &[B] {
 }
 
 /// Takes [`ROWS`] rows into the state, the first of them lifted if `FIRST`.
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,fma")]
 #[inline]
 fn whole_pass<Q: Quad, const FIRST: bool>(
     items: &[Q::Item],
@@ -253,15 +300,17 @@ fn whole_pass<Q: Quad, const FIRST: bool>(
         // first pass, before it is read.
         unsafe {
             let first = items.as_ptr().add(unit * UNIT);
-            let quads = if FIRST { lift_unit::<Q>(first) } else { state.assume_init() };
-            let (skip, rows) = if FIRST { (1, ROWS - 1) } else { (0, ROWS) };
-            state.write(push_unit(quads, first.add(skip * lanes), lanes, rows));
+            state.write(if FIRST {
+                lift_unit(first, lanes, ROWS)
+            } else {
+                push_unit(state.assume_init(), first, lanes, ROWS)
+            });
         }
     }
 }
 
 /// Takes the last items in, fewer than [`ROWS`] + 1 rows, and combines the lanes.
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,fma")]
 #[inline]
 fn last_pass<Q: Quad, const FIRST: bool>(
     items: &[Q::Item],
@@ -278,9 +327,11 @@ fn last_pass<Q: Quad, const FIRST: bool>(
         // that long; AVX2; passes before this one wrote the whole state.
         unsafe {
             let first = items.as_ptr().add(lane);
-            let mut quads = if FIRST { lift_unit::<Q>(first) } else { state.get_unchecked(unit).assume_init() };
-            let skip = FIRST as usize;
-            quads = push_unit(quads, first.add(skip * lanes), lanes, rows - skip);
+            let mut quads = if FIRST {
+                lift_unit::<Q>(first, lanes, rows)
+            } else {
+                push_unit(state[unit].assume_init(), first, lanes, rows)
+            };
             if lane + UNIT <= tail {
                 quads = push_unit(quads, first.add(rows * lanes), lanes, 1);
             } else if lane < tail {
@@ -293,15 +344,27 @@ fn last_pass<Q: Quad, const FIRST: bool>(
     unsafe { fold_tops(&mut tops, units) }
 }
 
-/// One item for each lane of a unit.
+/// The first `rows` rows of a unit, `step` items apart; at least one.
 ///
 /// # Safety
 ///
-/// AVX2, and [`UNIT`] items at `items`.
+/// AVX2, and [`UNIT`] items in each row.
 #[inline(always)]
-unsafe fn lift_unit<Q: Quad>(items: *const Q::Item) -> [Q; 4] {
+unsafe fn lift_unit<Q: Quad>(items: *const Q::Item, step: usize, rows: usize) -> [Q; 4] {
     // SAFETY: the caller's promise.
-    unsafe { [Q::lift(items), Q::lift(items.add(4)), Q::lift(items.add(8)), Q::lift(items.add(12))] }
+    unsafe {
+        let (a, b, c, d) = (items, items.add(4), items.add(8), items.add(12));
+        if rows == 1 {
+            return [Q::lift(a), Q::lift(b), Q::lift(c), Q::lift(d)];
+        }
+        let quads = [
+            Q::lift_two(a, a.add(step)),
+            Q::lift_two(b, b.add(step)),
+            Q::lift_two(c, c.add(step)),
+            Q::lift_two(d, d.add(step)),
+        ];
+        push_unit(quads, items.add(2 * step), step, rows - 2)
+    }
 }
 
 /// Takes `rows` rows, `step` items apart, into a unit.
@@ -332,17 +395,28 @@ unsafe fn push_unit<Q: Quad>(quads: [Q; 4], items: *const Q::Item, step: usize, 
 /// AVX2.
 #[inline(always)]
 unsafe fn push_some<Q: Quad>(quads: [Q; 4], items: &[Q::Item]) -> [Q; 4] {
-    let mut padded = [Q::Item::default(); UNIT];
-    padded[..items.len()].copy_from_slice(items);
-    let mut masks = [0i64; UNIT];
-    masks[..items.len()].fill(-1);
-    std::array::from_fn(|i| {
-        // SAFETY: four items and four masks from 4 * i on; AVX2.
+    let mut result = quads;
+    for i in 0..4 {
+        let count = items.len() as isize - 4 * i as isize;
+        // SAFETY: AVX2; no more than `count` items are read, and none if there are none.
         unsafe {
-            let mask = _mm256_castsi256_pd(_mm256_loadu_si256(masks.as_ptr().add(4 * i).cast()));
-            quads[i].select(quads[i].push(padded.as_ptr().add(4 * i)), mask)
+            let some = Q::some(items.as_ptr().wrapping_add(4 * i), count);
+            let mask = _mm256_castsi256_pd(first_lanes(count));
+            result[i] = quads[i].select(quads[i].push(some.as_ptr()), mask);
         }
-    })
+    }
+    result
+}
+
+/// All ones in the first `count` lanes of four.
+///
+/// # Safety
+///
+/// AVX2.
+#[inline(always)]
+unsafe fn first_lanes(count: isize) -> __m256i {
+    // SAFETY: AVX2.
+    unsafe { _mm256_cmpgt_epi64(_mm256_set1_epi64x(count as i64), _mm256_setr_epi64x(0, 1, 2, 3)) }
 }
 
 /// Sixteen neighbours, pairwise, to four.
@@ -377,14 +451,23 @@ unsafe fn fold_tops<Q: Quad>(tops: &mut [MaybeUninit<Q>], mut len: usize) -> Q::
         while len >= 4 {
             len /= 4;
             for i in 0..len {
-                let four = std::array::from_fn(|k| tops.get_unchecked(4 * i + k).assume_init());
-                tops.get_unchecked_mut(i).write(fold::<Q>(four));
+                let four = tops.as_ptr().add(4 * i).cast::<[Q; 4]>().read();
+                tops[i].write(fold(four));
             }
         }
-        let top = |i: usize| {
-            let [a, b, c, d] = tops[i].assume_init().to_array();
-            a.merge(b).merge(c.merge(d))
-        };
-        if len == 2 { top(0).merge(top(1)) } else { top(0) }
+        let first = fold_quad(tops[0].assume_init());
+        if len == 2 { first.merge(fold_quad(tops[1].assume_init())) } else { first }
     }
+}
+
+/// Four neighbours, pairwise, to one.
+///
+/// # Safety
+///
+/// AVX2.
+#[inline(always)]
+unsafe fn fold_quad<Q: Quad>(quad: Q) -> Q::Acc {
+    // SAFETY: AVX2.
+    let [a, b, c, d] = unsafe { quad.to_array() };
+    a.merge(b).merge(c.merge(d))
 }

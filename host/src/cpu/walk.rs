@@ -15,7 +15,7 @@ use crate::Items;
 /// Rows that one pass over the lanes takes in.
 const ROWS: usize = 4;
 
-/// Accumulators of an operator that any order suits: enough to hide an addition's latency, few enough for registers.
+/// Accumulators of an operator that any order suits: enough to hide an instruction's latency.
 const WIDTH: usize = 32;
 
 /// Items that are read at once where any order suits.
@@ -57,7 +57,7 @@ pub(super) fn chunk_value<Op: Monoid, S: Items<Op::Item> + ?Sized>(
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
+#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt")]
 fn walk_v3<Op: Monoid, S: Items<Op::Item> + ?Sized>(
     op: &Op,
     items: &S,
@@ -72,7 +72,7 @@ fn walk_v3<Op: Monoid, S: Items<Op::Item> + ?Sized>(
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,avx512f,avx512bw,avx512dq,avx512vl")]
 fn walk_v4<Op: Monoid, S: Items<Op::Item> + ?Sized>(
     op: &Op,
     items: &S,
@@ -186,7 +186,8 @@ fn walk_in_any_order<Op: Monoid, S: Items<Op::Item> + ?Sized>(
     let mut total: Option<Op::Acc> = None;
     while next < range.end {
         let end = range.end.min(next + PIECE);
-        let value = piece(op, items.run(next..end, &mut scratch.items), next);
+        let run = items.run(next..end, &mut scratch.items);
+        let value = piece(op, run, next);
         total = Some(match total {
             Some(total) => op.combine(total, value),
             None => value,
@@ -196,7 +197,7 @@ fn walk_in_any_order<Op: Monoid, S: Items<Op::Item> + ?Sized>(
     total.unwrap_or_else(|| op.identity())
 }
 
-/// The value of some items, at least one, in an order that suits registers.
+/// The value of some items, at least one, over [`WIDTH`] accumulators.
 #[inline(always)]
 fn piece<Op: Monoid>(op: &Op, items: &[Op::Item], index: u64) -> Op::Acc {
     let Some((first, rest)) = items.split_first_chunk::<WIDTH>() else {
