@@ -12,9 +12,32 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Features
+//!
+//! - `cuda`: the NVIDIA backend. Building it takes a device toolchain (see `warpfold-ptx-builder`), running it the
+//!   driver's `libcuda.so.1`.
+//! - `ndarray` (on by default): arrays and views of that crate as inputs.
 
-pub use warpfold_host::*;
+mod engine;
+
+pub use engine::{BUILTINS, Engine};
+#[cfg(feature = "cuda")]
+pub use warpfold_host::cuda;
+pub use warpfold_host::{
+    Backend, DeviceInfo, EngineInfo, Error, Input, Items, Reducer, Source, Strided, cpu, cuda_devices,
+    module, plan,
+};
 pub use warpfold_monoid as monoid;
 pub use warpfold_monoid::{
-    DoubleDouble, Max, Min, Monoid, NanMax, NanMin, NanProduct, NanSum, Plain, Product, Sum, Value,
+    DoubleDouble, Element, Float, GivesIdentity, GivesNone, Max, Min, Monoid, NanMax, NanMin, NanProduct,
+    NanSum, OnEmpty, Plain, Product, Sum, Value,
 };
+
+/// The README's example, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
+/// Engines that know no operators yet: for programs that bring all their kernels themselves.
+pub use warpfold_host as host;

@@ -8,17 +8,15 @@ use warpfold_monoid::{
     tree::{FOLD_LANES, VECTORS_A_GROUP},
 };
 use warpfold_simt::{
-    atomic, global,
+    atomic::{self, AcqRel, Gpu},
+    global,
     hint::{cold_path, nounroll},
     shared::Shared,
     thread::{block_idx_x, thread_idx_x},
-    warp::{shuffle_idx, sync_warp},
+    warp::{FULL, shuffle_idx, sync_warp},
 };
 
-use crate::{
-    block, lanes,
-    warp::{self, FULL},
-};
+use crate::{block, lanes, warp};
 
 /// The parameters of both kernels. The host fills it from a plan, the kernel receives it by value.
 #[repr(C)]
@@ -97,13 +95,15 @@ pub unsafe fn reduce_chunks<Op: Monoid, const V: usize, const U: usize, const G:
         unsafe { global::store(params.partials.wrapping_add(chunk as usize), acc) };
         // Release: the partial is visible before the ticket is. Acquire: whoever takes the last ticket sees all.
         // SAFETY: the caller's promise.
-        finished = unsafe { atomic::fetch_add_acq_rel_gpu(params.ticket, 1) };
+        finished = unsafe { atomic::fetch_add(params.ticket, 1, AcqRel, Gpu) };
     }
-    if shuffle_idx(FULL, finished, 0) != params.chunks - 1 {
+    // SAFETY: the whole first warp is here.
+    if unsafe { shuffle_idx(FULL, finished, 0) } != params.chunks - 1 {
         return;
     }
     // What thread 0 acquired, its warp may read from here on.
-    sync_warp(FULL);
+    // SAFETY: the whole first warp is here.
+    unsafe { sync_warp(FULL) };
     // SAFETY: `chunks` values, all written.
     let acc = unsafe { fold_partials(&params.op, params.partials, params.chunks, thread) };
     if thread == 0 {
@@ -119,7 +119,7 @@ pub unsafe fn reduce_chunks<Op: Monoid, const V: usize, const U: usize, const G:
 ///
 /// # Safety
 ///
-/// `count` (at least 1) values are readable, and every write of them is visible to the warp.
+/// The whole warp calls; `count` (at least 1) values are readable, and every write of them is visible to it.
 #[inline(always)]
 unsafe fn fold_partials<Op: Monoid>(op: &Op, partials: *const Op::Acc, count: u32, lane: u32) -> Op::Acc {
     const BATCH: u32 = 8;
@@ -144,14 +144,15 @@ unsafe fn fold_partials<Op: Monoid>(op: &Op, partials: *const Op::Acc, count: u3
         }
         next += BATCH * FOLD_LANES;
     }
-    warp::reduce(op, acc, lane, FOLD_LANES, Some(count.min(FOLD_LANES)))
+    // SAFETY: the whole warp is here.
+    unsafe { warp::reduce(op, acc, lane, FOLD_LANES, Some(count.min(FOLD_LANES))) }
 }
 
 /// The value of items `start .. start + len`, in thread 0.
 ///
 /// # Safety
 ///
-/// They are readable.
+/// They are readable, and the whole block calls.
 #[inline(always)]
 unsafe fn chunk_value<Op: Monoid, const V: usize, const U: usize>(
     params: &ReduceParams<Op>,
@@ -168,7 +169,8 @@ unsafe fn chunk_value<Op: Monoid, const V: usize, const U: usize>(
         // SAFETY: the caller's promise; a whole number of batches.
         let acc = unsafe { lanes::fold_whole::<Op, V, U>(op, items, start, batches, thread, groups) };
         let acc = lanes::combine_slots(op, acc, thread, None);
-        return block::reduce(op, acc, thread, groups, None, shared);
+        // SAFETY: the whole block is here: alignment and length are the same for all its threads.
+        return unsafe { block::reduce(op, acc, thread, groups, None, shared) };
     }
     cold_path();
     let lanes = if thread < groups {
@@ -178,13 +180,16 @@ unsafe fn chunk_value<Op: Monoid, const V: usize, const U: usize>(
         lanes::Lanes { acc: [op.identity(); V], head: 0 }
     };
     let acc = if groups > 32 {
-        lanes::unshift_block(lanes, thread, groups, shared)
+        // SAFETY: the whole block is here, and all its threads fold the same items.
+        unsafe { lanes::unshift_block(lanes, thread, groups, shared) }
     } else {
-        lanes::unshift_warp(lanes, thread & (groups - 1), groups)
+        // SAFETY: the whole block, one warp, is here.
+        unsafe { lanes::unshift_warp(lanes, thread & (groups - 1), groups) }
     };
     let present = len.min(groups as u64 * V as u64) as u32;
     let acc = lanes::combine_slots(op, acc, thread, Some(present));
-    block::reduce(op, acc, thread, groups, Some(present.div_ceil(V as u32)), shared)
+    // SAFETY: the whole block is here.
+    unsafe { block::reduce(op, acc, thread, groups, Some(present.div_ceil(V as u32)), shared) }
 }
 
 /// Can a vector of `V` items be loaded from here in one piece?

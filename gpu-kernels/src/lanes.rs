@@ -10,10 +10,10 @@ use warpfold_simt::{
     hint::nounroll,
     shared::Shared,
     thread::sync_threads,
-    warp::{shuffle_idx, shuffle_up, warp_vote_any},
+    warp::{FULL, lane_id, shuffle_idx, shuffle_up, warp_vote_any},
 };
 
-use crate::warp::{FULL, Present};
+use crate::warp::Present;
 
 /// The lanes of one thread.
 pub struct Lanes<A, const V: usize> {
@@ -271,18 +271,24 @@ pub fn combine_slots<Op: Monoid, const V: usize>(
 /// Undoes the shift of a misaligned start within a warp: after it, slot `s` of thread `t` holds lane `V * t + s`.
 ///
 /// `groups` threads (a power of two up to 32) that are neighbours in the warp share the lanes; `thread` is the
-/// position among them. All 32 lanes of the warp must call with the same `groups`; `head` is the same in a group.
+/// position among them.
+///
+/// # Safety
+///
+/// All 32 lanes of the warp call, with the same `groups`; `head` is the same in a group.
 #[inline(always)]
-pub fn unshift_warp<A: Plain, const V: usize>(lanes: Lanes<A, V>, thread: u32, groups: u32) -> [A; V] {
+pub unsafe fn unshift_warp<A: Plain, const V: usize>(lanes: Lanes<A, V>, thread: u32, groups: u32) -> [A; V] {
     let Lanes { mut acc, head } = lanes;
-    if V == 1 || !warp_vote_any(FULL, head > 0) {
+    // SAFETY: all lanes are here.
+    if V == 1 || !unsafe { warp_vote_any(FULL, head > 0) } {
         return acc;
     }
-    let lane = warpfold_simt::warp::lane_id();
+    let lane = lane_id();
     let source = lane - thread + (thread.wrapping_sub(1) & (groups - 1));
     let mut shift = 0;
     while shift < V as u32 - 1 {
-        let carried = shuffle_idx(FULL, acc[V - 1], source);
+        // SAFETY: all lanes are here.
+        let carried = unsafe { shuffle_idx(FULL, acc[V - 1], source) };
         if shift < head {
             rotate(&mut acc, carried);
         }
@@ -293,9 +299,12 @@ pub fn unshift_warp<A: Plain, const V: usize>(lanes: Lanes<A, V>, thread: u32, g
 
 /// The same across a block of `groups` threads (a power of two, more than 32).
 ///
-/// All threads call with the same `head`. `shared` must not be in use before, and is free again after.
+/// # Safety
+///
+/// All threads of the block call, with the same `head`; `shared` has a slot a warp, which are not in use before and
+/// are free again after.
 #[inline(always)]
-pub fn unshift_block<A: Plain, const V: usize>(
+pub unsafe fn unshift_block<A: Plain, const V: usize>(
     lanes: Lanes<A, V>,
     thread: u32,
     groups: u32,
@@ -306,7 +315,8 @@ pub fn unshift_block<A: Plain, const V: usize>(
     let before = warp_index.wrapping_sub(1) & (groups / 32 - 1);
     let mut shift = 0;
     while shift < head {
-        let mut carried = shuffle_up(FULL, acc[V - 1], 1);
+        // SAFETY: all threads are here.
+        let mut carried = unsafe { shuffle_up(FULL, acc[V - 1], 1) };
         if lane == 31 {
             // SAFETY: one warp, one slot; the reads of the last round lie before its closing barrier.
             unsafe { shared.write(warp_index as usize, acc[V - 1]) };

@@ -1,7 +1,9 @@
 //! What can go wrong, with the numbers and with what to do about it.
 
+use warpfold_gpu_kernels::export::Descriptor;
+
 /// An error of an engine, a plan or a reduction.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The plan has more blocks than the device's grid can have.
@@ -24,18 +26,219 @@ pub enum Error {
         /// Threads that a block may have.
         limit: u32,
     },
-    /// An array view whose items do not lie side by side in ascending order.
-    #[error(
-        "an array of shape {shape:?} with strides {strides:?} is not contiguous: copy it first \
-         (`as_standard_layout`, `to_owned`)"
-    )]
-    NotContiguous {
-        /// Items along each axis.
-        shape: Vec<usize>,
-        /// Steps in items along each axis.
-        strides: Vec<isize>,
-    },
     /// A CUDA engine was asked for, and the crate was built without the feature `cuda`.
     #[error("built without the feature `cuda`: build with `--features cuda` to use a GPU")]
     CudaNotBuilt,
+    /// The driver library in use is the stub that a CUDA toolkit has for linking.
+    #[error(
+        "the CUDA driver library is a linker's stub: put the driver's own libcuda.so.1 first on the library path"
+    )]
+    NoDriver,
+    /// There is no CUDA device.
+    #[error("no CUDA device: use the CPU backend, or check `nvidia-smi` and CUDA_VISIBLE_DEVICES")]
+    NoDevice,
+    /// A device number beyond the last.
+    #[error("no CUDA device {ordinal}: there are {count}, counted from 0")]
+    NoSuchDevice {
+        /// The device that was asked for.
+        ordinal: u32,
+        /// How many there are.
+        count: u32,
+    },
+    /// Something that only a CUDA engine has was asked of the CPU.
+    #[error("{what} needs a CUDA engine, this one computes on the CPU: make it with `Engine::cuda`")]
+    NeedsCuda {
+        /// What was asked for.
+        what: &'static str,
+    },
+    /// No loaded table exports the operator.
+    #[error(
+        "no kernel for {operator} (items of {item}) is loaded: add a line like `{line}` to the `kernels!` of a kernel \
+         crate, and give its table and modules to `Engine::load`; the CPU backend needs none"
+    )]
+    NoKernel {
+        /// The operator's type.
+        operator: &'static str,
+        /// The item's type.
+        item: &'static str,
+        /// The line that would export it.
+        line: String,
+    },
+    /// A table exports the operator, but its modules were not compiled in.
+    #[error(
+        "{krate} exports `{export}`, but the modules given to `Engine::load` have none of that name: compile the crate \
+         with warpfold-ptx-builder in build.rs"
+    )]
+    NotCompiled {
+        /// The kernel crate.
+        krate: &'static str,
+        /// The export's name.
+        export: &'static str,
+    },
+    /// No image of a module suits the device.
+    #[error(
+        "`{export}` was compiled for {}, the device has compute capability {}.{}: build it for that one or an older one",
+        images.join(", "), compute_capability.0, compute_capability.1
+    )]
+    NoImage {
+        /// The export's name.
+        export: &'static str,
+        /// The device's compute capability.
+        compute_capability: (u32, u32),
+        /// What there is.
+        images: Vec<String>,
+    },
+    /// The driver refused a module.
+    #[error("the driver refused `{export}` for {image}: {name}{}{log}", if log.is_empty() { "" } else { "\n" })]
+    ModuleLoad {
+        /// The export's name.
+        export: &'static str,
+        /// The image that was tried.
+        image: String,
+        /// The driver's name for the error.
+        name: String,
+        /// What its compiler said.
+        log: String,
+    },
+    /// A module was compiled from other types than the host's.
+    #[error(
+        "`{export}` was compiled for another layout of {operator} than the host's: rebuild host and kernels from the \
+         same sources, and make the types repr(C).\n  host   {host:?}\n  device {device:?}"
+    )]
+    LayoutMismatch {
+        /// The export's name.
+        export: &'static str,
+        /// The operator's type.
+        operator: &'static str,
+        /// What the host was compiled with.
+        host: Box<Descriptor>,
+        /// What the module was compiled with.
+        device: Box<Descriptor>,
+    },
+    /// A module's descriptor is of another version.
+    #[error(
+        "the descriptor of `{export}` has {found} bytes instead of {expected}: rebuild the kernels with this version of \
+         warpfold"
+    )]
+    DescriptorSize {
+        /// The export's name.
+        export: &'static str,
+        /// Bytes of the host's descriptor.
+        expected: usize,
+        /// Bytes of the module's.
+        found: usize,
+    },
+    /// An operator whose parameters do not fit.
+    #[error(
+        "the kernel's parameters take {bytes} bytes with this operator, {limit} fit: keep large tables on the device"
+    )]
+    OperatorTooLarge {
+        /// Bytes needed.
+        bytes: usize,
+        /// Bytes that fit.
+        limit: usize,
+    },
+    /// A captured launch needs a workspace, and none is ready.
+    #[error(
+        "a captured reduction needs a workspace of {bytes} bytes of its own, which cannot be made during the capture: \
+         call `Reducer::warm_up` before, or pass one to `reduce_into_with`"
+    )]
+    WarmUpFirst {
+        /// Bytes needed.
+        bytes: u64,
+    },
+    /// The stream is being captured, and what was asked for waits for it.
+    #[error("the stream is being captured, its work cannot be waited for: use `reduce_into`")]
+    Capturing,
+    /// The stream's capture has been invalidated by an operation that it forbids.
+    #[error(
+        "the stream's capture has been invalidated by an earlier call that a capture forbids: end it and begin anew"
+    )]
+    CaptureInvalidated,
+    /// A workspace that is too small.
+    #[error(
+        "the reduction needs a workspace of {needed} bytes, this one has {available}: make it for more items"
+    )]
+    WorkspaceTooSmall {
+        /// Bytes needed.
+        needed: u64,
+        /// Bytes it has.
+        available: u64,
+    },
+    /// A workspace of another engine.
+    #[error("the workspace belongs to another engine: make it with this reducer")]
+    ForeignWorkspace,
+    /// An output without room for a result.
+    #[error("the output has no items, the result needs one")]
+    NoRoomForResult,
+    /// An address that is not a multiple of its type's alignment.
+    #[error("device address {address:#x} is not aligned to {align} bytes, as its items must be")]
+    Misaligned {
+        /// The address.
+        address: u64,
+        /// The alignment in bytes.
+        align: usize,
+    },
+    /// An address that is not in any device's memory.
+    #[error("{address:#x} is no device memory: was it freed?")]
+    NotDeviceMemory {
+        /// The address.
+        address: u64,
+    },
+    /// Memory of another device.
+    #[error(
+        "{address:#x} is memory of device {found}, the engine computes on device {expected}: copy it over first"
+    )]
+    OtherDevice {
+        /// The address.
+        address: u64,
+        /// The engine's device.
+        expected: u32,
+        /// The memory's device.
+        found: u32,
+    },
+    /// A copy between arrays of different lengths.
+    #[error("the array has {expected} items, the slice {found}")]
+    LengthMismatch {
+        /// Items of the array.
+        expected: u64,
+        /// Items of the slice.
+        found: u64,
+    },
+    /// A range that ends behind an array's end.
+    #[error("the range {start}..{end} does not lie within 0..{len}")]
+    OutOfRange {
+        /// Its start.
+        start: u64,
+        /// Its end.
+        end: u64,
+        /// The array's length.
+        len: u64,
+    },
+    /// Not enough device memory.
+    #[error(
+        "{needed} bytes of device memory are needed, {free} of {total} are free: reduce the array in pieces"
+    )]
+    DeviceMemory {
+        /// Bytes needed.
+        needed: u64,
+        /// Bytes free.
+        free: u64,
+        /// Bytes in all.
+        total: u64,
+    },
+    /// A call of the driver that failed.
+    #[error("{call} failed with {name} ({code}), {description}: {doing}")]
+    Driver {
+        /// The driver's function.
+        call: &'static str,
+        /// The error's number.
+        code: u32,
+        /// The driver's name for it.
+        name: String,
+        /// The driver's words for it.
+        description: String,
+        /// What was being done, with kernel and sizes.
+        doing: String,
+    },
 }

@@ -18,6 +18,9 @@ pub enum Source<'a, T> {
     Host(&'a [T]),
     /// In the host's memory, at regular distances.
     Strided(Strided<'a, T>),
+    /// In a device's memory, side by side.
+    #[cfg(feature = "cuda")]
+    Device(crate::cuda::DeviceView<'a, T>),
 }
 
 /// An array of items that [`Reducer::reduce`](crate::Reducer::reduce) takes.
@@ -26,7 +29,8 @@ pub enum Source<'a, T> {
 /// strides. Where their items lie side by side in memory, in whatever order of the axes, they are reduced **in memory
 /// order**: for a Fortran-ordered array that is not its logical order, and the indices that an operator sees are
 /// positions in memory. All other views (with gaps, reversed, broadcast) are reduced in logical order, the last axis
-/// running fastest, and not copied as a whole.
+/// running fastest, and not copied as a whole. With the feature
+/// `cuda`, also the engine's `DeviceArray` and cust's `DeviceBuffer`, `DeviceSlice` and `DeviceBox`.
 pub trait Input<T: Plain> {
     /// Where the items lie.
     ///
@@ -70,11 +74,14 @@ mod nd {
 
     impl<T: Plain, D: Dimension> Input<T> for ArrayRef<T, D> {
         fn source(&self) -> Result<Source<'_, T>, Error> {
+            if let (0 | 1, items) = (self.len(), self.first()) {
+                return Ok(Source::Host(items.map_or(&[], std::slice::from_ref)));
+            }
             // ndarray also calls a reversed axis contiguous; its memory order would run backwards.
             let forward =
                 self.shape().iter().zip(self.strides()).all(|(&len, &stride)| len <= 1 || stride > 0);
             Ok(match self.as_slice_memory_order() {
-                Some(items) if forward || items.is_empty() => Source::Host(items),
+                Some(items) if forward => Source::Host(items),
                 // SAFETY: ndarray's own view of memory that is borrowed as long as `self`.
                 _ => Source::Strided(unsafe {
                     Strided::from_raw_parts(self.as_ptr(), self.shape(), self.strides())
@@ -127,8 +134,13 @@ pub trait Items<T: Plain>: Sync {
     /// Item `index`, which is less than [`len`](Items::len).
     fn get(&self, index: u64) -> T;
 
+    /// All of them, if they lie side by side in memory.
+    fn as_slice(&self) -> Option<&[T]> {
+        None
+    }
+
     /// A run of items: borrowed where they lie side by side, else read into `scratch`. The range lies within
-    /// `0..len` and is short (some thousand items).
+    /// `0..len`; unless [`as_slice`](Items::as_slice) has them all, it is short (a few MiB at most).
     #[inline]
     fn run<'a>(&'a self, range: Range<u64>, scratch: &'a mut Vec<T>) -> &'a [T] {
         scratch.clear();
@@ -146,6 +158,10 @@ impl<T: Plain> Items<T> for [T] {
     #[inline]
     fn get(&self, index: u64) -> T {
         self[index as usize]
+    }
+
+    fn as_slice(&self) -> Option<&[T]> {
+        Some(self)
     }
 
     #[inline]

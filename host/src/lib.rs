@@ -19,9 +19,12 @@
 //! ```
 
 pub mod cpu;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 mod engine;
 mod error;
 mod input;
+pub mod module;
 pub mod plan;
 mod reducer;
 

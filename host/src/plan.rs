@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use warpfold_monoid::{Monoid, tree::Shape};
+use warpfold_monoid::{
+    Monoid,
+    tree::{SHORT_GROUPS, Shape},
+};
 
 use crate::Error;
 
@@ -86,8 +89,10 @@ pub enum Strategy {
     Cpu,
     /// One block alone: the array is one chunk.
     OneBlock,
-    /// A block a chunk; the last one to finish folds the chunks' values.
-    BlockPerChunk,
+    /// A block a chunk, of an array of middling length; the last one to finish folds the chunks' values.
+    ShortChunks,
+    /// The same with larger blocks, for long arrays.
+    LongChunks,
 }
 
 impl Strategy {
@@ -96,7 +101,8 @@ impl Strategy {
         match self {
             Strategy::Cpu => "cpu",
             Strategy::OneBlock => "reduce_one",
-            Strategy::BlockPerChunk => "reduce_chunks",
+            Strategy::ShortChunks => "reduce_short",
+            Strategy::LongChunks => "reduce_long",
         }
     }
 }
@@ -112,7 +118,7 @@ pub const PARTIALS_OFFSET: u64 = 128;
 ///
 /// # fn main() -> Result<(), warpfold_host::Error> {
 /// let plan = ReducePlan::new(1 << 20, OperatorLayout::of::<Sum<f32>>(), &DeviceFacts::H100)?;
-/// assert_eq!(plan.strategy, Strategy::BlockPerChunk);
+/// assert_eq!(plan.strategy, Strategy::ShortChunks);
 /// assert_eq!((plan.grid as u64, plan.block), (plan.shape.chunks, plan.shape.groups));
 /// println!("{plan}");
 /// # Ok(())
@@ -148,7 +154,8 @@ impl ReducePlan {
         } else {
             let too_large = Error::GridTooLarge { n, blocks: shape.chunks, limit: facts.max_grid_x };
             let grid = u32::try_from(shape.chunks).map_err(|_| too_large)?;
-            (Strategy::BlockPerChunk, grid, shape.groups)
+            let short = shape.groups <= SHORT_GROUPS;
+            (if short { Strategy::ShortChunks } else { Strategy::LongChunks }, grid, shape.groups)
         };
         if grid > facts.max_grid_x {
             return Err(Error::GridTooLarge { n, blocks: grid as u64, limit: facts.max_grid_x });
@@ -157,10 +164,10 @@ impl ReducePlan {
             return Err(Error::BlockTooLarge { n, threads: block, limit: facts.max_threads_per_block });
         }
         let workspace_bytes = match strategy {
-            Strategy::BlockPerChunk => {
+            Strategy::ShortChunks | Strategy::LongChunks => {
                 partials_offset(layout.acc_align) + grid as u64 * layout.acc_bytes as u64
             }
-            _ => 0,
+            Strategy::OneBlock | Strategy::Cpu => 0,
         };
         Ok(ReducePlan { shape, strategy, grid, block, item_bytes: layout.item_bytes, workspace_bytes })
     }
@@ -179,6 +186,12 @@ impl ReducePlan {
         })?;
         let item_bytes = layout.item_bytes;
         Ok(ReducePlan { shape, strategy: Strategy::Cpu, grid, block: 1, item_bytes, workspace_bytes: 0 })
+    }
+
+    /// Bytes of workspace that serve every reduction of no more items than this one. A shorter array can have more
+    /// chunks, up to twice as many: chunks are merged in pairs where there would be too many.
+    pub const fn workspace_bytes_up_to(&self) -> u64 {
+        2 * self.workspace_bytes
     }
 
     /// The plan in words, for people: what [`Display`](fmt::Display) prints.
@@ -235,10 +248,23 @@ mod tests {
     fn long_arrays_take_a_block_a_chunk_and_room_for_their_values() {
         for n in [8193, 1 << 20, (1 << 22) + 5, 1 << 40] {
             let plan = ReducePlan::new(n, LAYOUT, &DeviceFacts::H100).unwrap();
-            assert_eq!(plan.strategy, Strategy::BlockPerChunk, "n = {n}");
+            let strategy = if n < 1 << 22 { Strategy::ShortChunks } else { Strategy::LongChunks };
+            assert_eq!(plan.strategy, strategy, "n = {n}");
+            assert!([256, 512].contains(&plan.block), "n = {n}");
             assert_eq!(plan.grid as u64, plan.shape.chunks);
             assert_eq!(plan.grid as u64, n.div_ceil(plan.shape.chunk));
             assert_eq!(plan.workspace_bytes, 128 + 8 * plan.grid as u64);
+        }
+    }
+
+    #[test]
+    fn a_workspace_for_many_serves_fewer() {
+        let plan = |n| ReducePlan::new(n, LAYOUT, &DeviceFacts::H100).unwrap();
+        let (mut most, mut n) = (0, 1u64);
+        while n < 1 << 34 {
+            most = most.max(plan(n).workspace_bytes);
+            assert!(plan(n).workspace_bytes_up_to() >= most, "n = {n}");
+            n += n / 1000 + 1;
         }
     }
 
@@ -263,10 +289,10 @@ mod tests {
     fn limits_are_errors_with_numbers() {
         let facts = DeviceFacts { max_grid_x: 10, ..DeviceFacts::H100 };
         let error = ReducePlan::new(1 << 20, LAYOUT, &facts).unwrap_err();
-        assert!(matches!(error, Error::GridTooLarge { n: 1048576, blocks: 128, limit: 10 }), "{error:?}");
-        let facts = DeviceFacts { max_threads_per_block: 256, ..DeviceFacts::H100 };
+        assert!(matches!(error, Error::GridTooLarge { n: 1048576, blocks: 256, limit: 10 }), "{error:?}");
+        let facts = DeviceFacts { max_threads_per_block: 128, ..DeviceFacts::H100 };
         let error = ReducePlan::new(1 << 20, LAYOUT, &facts).unwrap_err();
-        assert!(matches!(error, Error::BlockTooLarge { threads: 512, limit: 256, .. }), "{error:?}");
+        assert!(matches!(error, Error::BlockTooLarge { threads: 256, limit: 128, .. }), "{error:?}");
     }
 
     #[test]
@@ -279,7 +305,7 @@ mod tests {
     fn the_explanation_names_kernel_and_sizes() {
         let text = ReducePlan::new(1 << 20, LAYOUT, &DeviceFacts::H100).unwrap().explain();
         assert!(text.contains("1048576 items of 4 bytes"), "{text}");
-        assert!(text.contains("reduce_chunks<<<128, 512>>>"), "{text}");
-        assert!(text.contains("1152 bytes"), "{text}");
+        assert!(text.contains("reduce_short<<<256, 256>>>"), "{text}");
+        assert!(text.contains("2176 bytes"), "{text}");
     }
 }

@@ -1,7 +1,13 @@
 //! Reductions of whole arrays.
 
+use std::fmt;
+#[cfg(feature = "cuda")]
+use std::sync::Arc;
+
 use warpfold_monoid::{Monoid, Value};
 
+#[cfg(feature = "cuda")]
+use crate::cuda::{DeviceInput, DeviceOutput, Launcher, StreamRef, Workspace};
 use crate::{
     Engine, Error, Input, Items, Source, cpu,
     plan::{OperatorLayout, ReducePlan},
@@ -10,15 +16,35 @@ use crate::{
 /// Reduces arrays with one operator on one engine. Cheap to clone, usable from any thread.
 ///
 /// Made by [`Engine::reducer`].
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Reducer<Op: Monoid> {
     engine: Engine,
     op: Op,
+    place: Place,
+}
+
+/// Where it runs, with what it needs there at hand.
+#[derive(Clone, Debug)]
+enum Place {
+    Cpu,
+    #[cfg(feature = "cuda")]
+    Cuda(Launcher),
+}
+
+impl<Op: Monoid> fmt::Debug for Reducer<Op> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Reducer<{}> on {}", std::any::type_name::<Op>(), self.engine.backend())
+    }
 }
 
 impl<Op: Monoid> Reducer<Op> {
-    pub(crate) fn new(engine: Engine, op: Op) -> Self {
-        Reducer { engine, op }
+    pub(crate) fn on_cpu(engine: Engine, op: Op) -> Self {
+        Reducer { engine, op, place: Place::Cpu }
+    }
+
+    #[cfg(feature = "cuda")]
+    pub(crate) fn on_gpu(engine: Engine, op: Op, launcher: Launcher) -> Self {
+        Reducer { engine, op, place: Place::Cuda(launcher) }
     }
 
     /// The operator.
@@ -37,14 +63,23 @@ impl<Op: Monoid> Reducer<Op> {
     ///
     /// As for [`ReducePlan::new`].
     pub fn plan(&self, n: u64) -> Result<ReducePlan, Error> {
-        ReducePlan::cpu(n, OperatorLayout::of::<Op>())
+        match &self.place {
+            Place::Cpu => ReducePlan::cpu(n, OperatorLayout::of::<Op>()),
+            #[cfg(feature = "cuda")]
+            Place::Cuda(launcher) => launcher.plan::<Op>(n),
+        }
     }
 
     /// Reduces an array to a value on the host, and waits for it.
     ///
+    /// On a GPU, host memory is copied there first. Device memory is reduced in place, after what was enqueued on the
+    /// context's default stream (blocking copies, for instance); work on another stream that writes to it has to be
+    /// waited for before, or use `reduce_on` with that stream.
+    ///
     /// # Errors
     ///
-    /// None on the CPU.
+    /// [`Error::NeedsCuda`] for device memory on the CPU. On a GPU [`Error::NotDeviceMemory`], [`Error::OtherDevice`],
+    /// [`Error::DeviceMemory`], those of [`plan`](Reducer::plan), and what the driver says.
     ///
     /// ```
     /// use warpfold_host::Engine;
@@ -59,9 +94,20 @@ impl<Op: Monoid> Reducer<Op> {
     /// # }
     /// ```
     pub fn reduce<I: Input<Op::Item> + ?Sized>(&self, input: &I) -> Result<Value<Op>, Error> {
-        match input.source()? {
-            Source::Host(items) => Ok(cpu::reduce(&self.op, items)),
-            Source::Strided(items) => Ok(cpu::reduce(&self.op, &items)),
+        match (input.source()?, &self.place) {
+            (Source::Host(items), Place::Cpu) => Ok(cpu::reduce(&self.op, items)),
+            (Source::Strided(items), _) => self.reduce_items(&items),
+            #[cfg(feature = "cuda")]
+            (Source::Host(items), Place::Cuda(launcher)) => {
+                let output = launcher.reduce_items(self.op, items)?;
+                Ok(value::<Op>(output, items.is_empty()))
+            }
+            #[cfg(feature = "cuda")]
+            (Source::Device(view), Place::Cuda(launcher)) => {
+                Ok(value::<Op>(launcher.reduce(self.op, view)?, view.is_empty()))
+            }
+            #[cfg(feature = "cuda")]
+            (Source::Device(_), Place::Cpu) => Err(Error::NeedsCuda { what: "device memory" }),
         }
     }
 
@@ -70,8 +116,188 @@ impl<Op: Monoid> Reducer<Op> {
     ///
     /// # Errors
     ///
-    /// None on the CPU.
+    /// None on the CPU. On a GPU, to which the items are copied, those of [`reduce`](Reducer::reduce).
     pub fn reduce_items<S: Items<Op::Item> + ?Sized>(&self, items: &S) -> Result<Value<Op>, Error> {
-        Ok(cpu::reduce(&self.op, items))
+        match &self.place {
+            Place::Cpu => Ok(cpu::reduce(&self.op, items)),
+            #[cfg(feature = "cuda")]
+            Place::Cuda(launcher) => {
+                Ok(value::<Op>(launcher.reduce_items(self.op, items)?, items.is_empty()))
+            }
+        }
+    }
+}
+
+#[cfg(feature = "cuda")]
+fn value<Op: Monoid>(output: Op::Output, empty: bool) -> Value<Op> {
+    <Op::Empty as warpfold_monoid::OnEmpty<Op::Output>>::value(output, empty)
+}
+
+#[cfg(feature = "cuda")]
+impl<Op: Monoid> Reducer<Op> {
+    pub(crate) fn launcher(&self) -> Result<&Launcher, Error> {
+        match &self.place {
+            Place::Cpu => Err(Error::NeedsCuda { what: "device memory" }),
+            Place::Cuda(launcher) => Ok(launcher),
+        }
+    }
+
+    /// Reduces device memory to a value on the host as part of a stream's work, after what was enqueued there before,
+    /// and waits for it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`reduce`](Reducer::reduce), and [`Error::Capturing`] if the stream is being captured.
+    pub fn reduce_on<'s, I: DeviceInput<Op::Item> + ?Sized>(
+        &self,
+        input: &I,
+        stream: impl Into<StreamRef<'s>>,
+    ) -> Result<Value<Op>, Error> {
+        let view = input.device_view();
+        // SAFETY: a borrowed stream is live; if it belongs to another context, the driver refuses it.
+        let output = unsafe { self.launcher()?.reduce_on(self.op, view, stream.into().raw)? };
+        Ok(value::<Op>(output, view.is_empty()))
+    }
+
+    /// Enqueues a reduction on a stream; the result goes to the first item of `output` in device memory. The result
+    /// of nothing is the finished identity.
+    ///
+    /// Neither waits nor allocates: a stream's first reduction of several chunks allocates the stream's workspace,
+    /// later ones use it again, and replace it if they need a larger one.
+    ///
+    /// **Capture.** If the stream is being captured, the reduction becomes part of the graph. Where it needs a
+    /// workspace (a [`plan`](Reducer::plan) of several chunks), it takes one that [`warm_up`](Reducer::warm_up) laid
+    /// ready, which from then on belongs to the graph and to the executables made from it, and is freed after them;
+    /// reductions captured on one stream of one capture share it. Engine and reducer may be dropped before the graph.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NeedsCuda`] on the CPU, [`Error::NoRoomForResult`] for an empty output, [`Error::WarmUpFirst`] in a
+    /// capture without a workspace at hand, [`Error::Misaligned`], those of [`plan`](Reducer::plan), or what the
+    /// driver says. After an error nothing has been enqueued.
+    ///
+    /// # Safety
+    ///
+    /// The work runs after the call returns, when borrows no longer protect what it uses. Until it has finished (the
+    /// stream, or an event behind it, has been waited for):
+    ///
+    /// - the input stays allocated and is not written, the output stays allocated and is not read, written or dropped;
+    ///   other work on the same stream may use both, since it comes after;
+    /// - input and output are memory that the engine's device can reach, and do not overlap;
+    /// - the stream belongs to the engine's context.
+    ///
+    /// In a capture this holds for every run of the graph, and two executables made from one graph, which would share
+    /// output and workspace, do not run at the same time.
+    ///
+    /// [`Engine::scope`] is the safe way.
+    ///
+    /// ```no_run
+    /// use cust::stream::{Stream, StreamFlags};
+    /// use warpfold_host::{Engine, cuda::DeviceArray};
+    /// use warpfold_monoid::Sum;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::cuda(0)?;
+    /// let sum = engine.reducer(Sum::<f32>::new())?;
+    /// let values = DeviceArray::from_slice(&engine, &[1.0f32, 2.0])?;
+    /// let mut total = DeviceArray::from_slice(&engine, &[0.0f32])?;
+    /// let stream = Stream::new(StreamFlags::DEFAULT, None)?;
+    /// // SAFETY: both arrays are left alone until the stream has been waited for.
+    /// unsafe { sum.reduce_into(&values, &mut total, &stream)? };
+    /// stream.synchronize()?;
+    /// assert_eq!(total.to_vec()?, [3.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub unsafe fn reduce_into<'s, I, O>(
+        &self,
+        input: &I,
+        output: &mut O,
+        stream: impl Into<StreamRef<'s>>,
+    ) -> Result<(), Error>
+    where
+        I: DeviceInput<Op::Item> + ?Sized,
+        O: DeviceOutput<Op::Output> + ?Sized,
+    {
+        // SAFETY: the caller's promise.
+        unsafe { self.enqueue(input, output, stream.into(), None) }
+    }
+
+    /// [`reduce_into`](Reducer::reduce_into) with a workspace of one's own, in place of the stream's or the graph's.
+    ///
+    /// # Errors
+    ///
+    /// As there, and [`Error::WorkspaceTooSmall`] or [`Error::ForeignWorkspace`].
+    ///
+    /// # Safety
+    ///
+    /// As there. The workspace is used by one launch at a time: work that uses it runs on one stream, or one after the
+    /// other by events; a graph that captured it does not run at the same time as other users of it. Dropping it early
+    /// is safe only for graphs, which keep it alive: else it is dropped after the work has finished.
+    pub unsafe fn reduce_into_with<'s, I, O>(
+        &self,
+        input: &I,
+        output: &mut O,
+        stream: impl Into<StreamRef<'s>>,
+        workspace: &Workspace,
+    ) -> Result<(), Error>
+    where
+        I: DeviceInput<Op::Item> + ?Sized,
+        O: DeviceOutput<Op::Output> + ?Sized,
+    {
+        // SAFETY: the caller's promise.
+        unsafe { self.enqueue(input, output, stream.into(), Some(workspace)) }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`reduce_into_with`](Reducer::reduce_into_with).
+    #[inline]
+    unsafe fn enqueue<I, O>(
+        &self,
+        input: &I,
+        output: &mut O,
+        stream: StreamRef<'_>,
+        workspace: Option<&Workspace>,
+    ) -> Result<(), Error>
+    where
+        I: DeviceInput<Op::Item> + ?Sized,
+        O: DeviceOutput<Op::Output> + ?Sized,
+    {
+        let (input, output) = (input.device_view(), output.device_view_mut());
+        if output.is_empty() {
+            return Err(Error::NoRoomForResult);
+        }
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.launcher()?.enqueue(self.op, input.address, input.len, output.address, stream.raw, workspace)
+        }
+    }
+
+    /// A workspace for reductions of up to `n` items with this operator; for others too, where their plans need no
+    /// more bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NeedsCuda`] on the CPU, [`Error::DeviceMemory`], those of [`plan`](Reducer::plan), or what the driver
+    /// says.
+    pub fn workspace(&self, n: u64) -> Result<Workspace, Error> {
+        let launcher = self.launcher()?;
+        let gpu = &launcher.gpu;
+        let _current = gpu.context.enter_or_error()?;
+        let block = crate::cuda::Block::new_zeroed(&gpu.context, self.plan(n)?.workspace_bytes_up_to())?;
+        Ok(Workspace { block, gpu: Arc::clone(gpu) })
+    }
+
+    /// Lays a workspace ready for one capture of reductions of up to `n` items: call it before the capture begins, once
+    /// for each stream that it will have.
+    ///
+    /// # Errors
+    ///
+    /// As for [`workspace`](Reducer::workspace).
+    pub fn warm_up(&self, n: u64) -> Result<(), Error> {
+        let Workspace { block, gpu } = self.workspace(n)?;
+        gpu.pool.add_spare(block);
+        Ok(())
     }
 }

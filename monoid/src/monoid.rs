@@ -57,7 +57,7 @@ pub trait Monoid: Plain {
     /// What a reduction writes to device memory.
     type Output: Plain;
     /// What the host API returns for no items: [`GivesIdentity`] or [`GivesNone`].
-    type Empty: OnEmpty;
+    type Empty: OnEmpty<Self::Output>;
     /// May operands be reordered? Associativity is always assumed.
     const COMMUTATIVE: bool;
     /// Has the finished result the same bits in **any** order and grouping of the operands, and with `push` for
@@ -87,21 +87,22 @@ pub trait Monoid: Plain {
     fn finish(&self, acc: Self::Acc) -> Self::Output;
 }
 
-/// What a reduction of no items is on the host. Device memory always receives the finished identity.
-pub trait OnEmpty {
-    /// The host's result type for an operator with output `T`.
-    type Value<T>;
+/// What a reduction of no items is on the host, for an operator with output `T`. Device memory always receives the
+/// finished identity.
+pub trait OnEmpty<T> {
+    /// The host's result type.
+    type Value;
     /// Wraps a finished output; `empty` says that there were no items.
-    fn value<T>(output: T, empty: bool) -> Self::Value<T>;
+    fn value(output: T, empty: bool) -> Self::Value;
 }
 
 /// The reduction of nothing is the identity (a sum: 0).
 pub enum GivesIdentity {}
 
-impl OnEmpty for GivesIdentity {
-    type Value<T> = T;
+impl<T> OnEmpty<T> for GivesIdentity {
+    type Value = T;
     #[inline(always)]
-    fn value<T>(output: T, _empty: bool) -> T {
+    fn value(output: T, _empty: bool) -> T {
         output
     }
 }
@@ -109,13 +110,13 @@ impl OnEmpty for GivesIdentity {
 /// The reduction of nothing is `None` (a minimum has no value then).
 pub enum GivesNone {}
 
-impl OnEmpty for GivesNone {
-    type Value<T> = Option<T>;
+impl<T> OnEmpty<T> for GivesNone {
+    type Value = Option<T>;
     #[inline(always)]
-    fn value<T>(output: T, empty: bool) -> Option<T> {
+    fn value(output: T, empty: bool) -> Option<T> {
         if empty { None } else { Some(output) }
     }
 }
 
 /// The host's result type of an operator: its output, or an `Option` of it.
-pub type Value<Op> = <<Op as Monoid>::Empty as OnEmpty>::Value<<Op as Monoid>::Output>;
+pub type Value<Op> = <<Op as Monoid>::Empty as OnEmpty<<Op as Monoid>::Output>>::Value;

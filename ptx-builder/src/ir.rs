@@ -335,14 +335,52 @@ pub(crate) fn exported_globals(ir: &str) -> Vec<String> {
 /// The suffix of a `u32` export that allows the entry it is named after that many bytes of stack and spills.
 const ALLOWANCE: &str = "__allow_stack";
 
+/// The suffix of a `u32` export that bounds the launches of the entry it is named after: the most threads of a block,
+/// and in the upper half the least number of blocks that a multiprocessor must hold.
+const LAUNCH_BOUNDS: &str = "__launch_bounds";
+
 /// Stack allowances that the kernel crate exports: `static <entry>__allow_stack: u32 = bytes`.
 pub(crate) fn allowances(ir: &str) -> BTreeMap<String, u32> {
+    exports_of(ir, ALLOWANCE)
+}
+
+/// Launch bounds that the kernel crate exports: `static <entry>__launch_bounds: u32 = threads | blocks << 16`.
+pub(crate) fn launch_bounds(ir: &str) -> BTreeMap<String, u32> {
+    exports_of(ir, LAUNCH_BOUNDS)
+}
+
+/// The `u32` exports whose names end like this, by what stands before.
+fn exports_of(ir: &str, suffix: &str) -> BTreeMap<String, u32> {
     let globals = ir.lines().filter_map(Global::parse).filter(|global| !global.is_local());
-    let allowance = |global: Global<'_>| {
-        let entry = plain_name(global.name).strip_suffix(ALLOWANCE)?.to_owned();
+    let export = |global: Global<'_>| {
+        let entry = plain_name(global.name).strip_suffix(suffix)?.to_owned();
         Some((entry, little_endian_u32(global.value_type, global.initializer)?))
     };
-    globals.filter_map(allowance).collect()
+    globals.filter_map(export).collect()
+}
+
+/// Gives entries their launch bounds, as the function attributes from which LLVM writes `.maxntid` and `.minnctapersm`.
+pub(crate) fn bound_launches(ir: &str, bounds: &BTreeMap<String, u32>) -> String {
+    let mut text = String::with_capacity(ir.len() + 64 * bounds.len());
+    for line in ir.lines() {
+        let name = line.strip_prefix("define ").and_then(|rest| global_token(&rest[rest.find('@')?..]));
+        let bound = name.and_then(|name| bounds.get(plain_name(name)));
+        // Attributes stand between the parameters and the brace, a reference to a group of them last.
+        match (bound, line.rfind(" #").or(line.rfind(" {"))) {
+            (Some(bound), Some(at)) => {
+                let (threads, blocks) = (bound & 0xffff, bound >> 16);
+                text += &line[..at];
+                text += &format!(" \"nvvm.maxntid\"=\"{threads}\"");
+                if blocks > 0 {
+                    text += &format!(" \"nvvm.minctasm\"=\"{blocks}\"");
+                }
+                text += &line[at..];
+            }
+            _ => text += line,
+        }
+        text.push('\n');
+    }
+    text
 }
 
 /// The value of a constant that rustc wrote as `i32 5`, as bytes, or as bytes within a structure.
@@ -389,7 +427,10 @@ pub(crate) fn groups(mut entries: Vec<String>, globals: &[String]) -> Vec<Group>
     }
     let of_group = |group: &str| {
         let mine = globals.iter().filter(|name| group_of(name) == group && name.len() > group.len());
-        let mut mine: Vec<String> = mine.filter(|name| !name.ends_with(ALLOWANCE)).cloned().collect();
+        let mut mine: Vec<String> = mine
+            .filter(|name| !name.ends_with(ALLOWANCE) && !name.ends_with(LAUNCH_BOUNDS))
+            .cloned()
+            .collect();
         mine.sort();
         mine.dedup();
         mine
@@ -529,6 +570,27 @@ mod tests {
         let allowed = allowances(ir);
         assert_eq!(allowed.get("sum_f32__reduce_one"), Some(&0x140));
         assert_eq!(allowed.get("alone"), Some(&8));
+    }
+
+    #[test]
+    fn launch_bounds_become_attributes() {
+        let ir = "@k__launch_bounds = constant [4 x i8] c\"\\00\\02\\02\\00\", align 4\n\
+                  @l__launch_bounds = constant i32 96\n\
+                  define ptx_kernel void @k(ptr byval([8 x i8]) %p) unnamed_addr #7 {\n\
+                  define ptx_kernel void @l() {\n\
+                  define ptx_kernel void @m() #7 {\n\
+                  call void @k()\n";
+        let bounds = launch_bounds(ir);
+        assert_eq!(bounds.into_iter().collect::<Vec<_>>(), [("k".into(), 0x2_0200), ("l".into(), 96)]);
+        let bounded = bound_launches(ir, &launch_bounds(ir));
+        let mut lines = bounded.lines().skip(2);
+        let k = "define ptx_kernel void @k(ptr byval([8 x i8]) %p) unnamed_addr \
+                 \"nvvm.maxntid\"=\"512\" \"nvvm.minctasm\"=\"2\" #7 {";
+        assert_eq!(lines.next(), Some(k));
+        assert_eq!(lines.next(), Some("define ptx_kernel void @l() \"nvvm.maxntid\"=\"96\" {"));
+        assert_eq!(lines.next(), Some("define ptx_kernel void @m() #7 {"));
+        assert_eq!(lines.next(), Some("call void @k()"));
+        assert!(groups(entries(ir), &exported_globals(ir)).iter().all(|group| group.globals.is_empty()));
     }
 
     #[test]

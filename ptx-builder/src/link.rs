@@ -86,6 +86,7 @@ pub(crate) fn link_kernels(
     let own_ir = disassemble(toolchain, &own)?;
     let groups = ir::groups(ir::entries(&own_ir), &ir::exported_globals(&own_ir));
     let allowances = ir::allowances(&own_ir);
+    let bounds = ir::launch_bounds(&own_ir);
 
     let mut objects = vec![own];
     objects.extend(unpack(toolchain, &bitcode.dependencies, &folder.join("dependencies"))?);
@@ -99,7 +100,8 @@ pub(crate) fn link_kernels(
     tool(toolchain, "llvm-link", only_needed.into_iter().chain([&all, &user, &core].map(OsString::from)))?;
     let rewritten = ir::rewrite(&disassemble(toolchain, &all)?, &arch.to_string())?;
     let text = folder.join("kernels.ll");
-    fs::write(&text, &rewritten.text).map_err(|source| Error::io("write", &text, source))?;
+    fs::write(&text, ir::bound_launches(&rewritten.text, &bounds))
+        .map_err(|source| Error::io("write", &text, source))?;
     let bitcode = folder.join("kernels.bc");
     let verify = OsString::from("-passes=verify");
     tool(toolchain, "opt", [verify, "-o".into(), bitcode.clone().into(), text.into()])?;

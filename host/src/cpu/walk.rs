@@ -15,11 +15,22 @@ use crate::Items;
 /// Rows that one pass over the lanes takes in.
 const ROWS: usize = 4;
 
-/// Accumulators of an operator that any order suits: enough to hide an instruction's latency.
-const WIDTH: usize = 32;
+/// Places in memory that are read side by side where any order suits. One alone would not keep memory busy: processors
+/// fetch ahead up to the end of a page only.
+const STREAMS: usize = 4;
+
+/// Accumulators of each stream.
+const WIDTH: usize = 8;
+
+/// Items of a stream that one step takes in, two for each accumulator. With one, compilers see a loop over rows whose
+/// lanes they may shuffle together, and do for integers, at a loss.
+const ROW: usize = 2 * WIDTH;
 
 /// Items that are read at once where any order suits.
-const PIECE: u64 = 8192;
+const PIECE: u64 = 16384;
+
+/// Bytes to which the streams are aligned: the loads of most levels then never straddle two cache lines.
+const ALIGNMENT: usize = 32;
 
 /// What a thread reuses from chunk to chunk.
 pub(super) struct Scratch<Op: Monoid> {
@@ -137,10 +148,10 @@ fn walk_lanes<Op: Monoid, S: Items<Op::Item> + ?Sized>(
     pairwise(op, acc, pairs)
 }
 
-/// The rows of a block of [`ROWS`] rows.
+/// Four equal parts: the rows of a block of [`ROWS`] rows, or the [`STREAMS`].
 #[inline(always)]
-fn split_rows<T>(rows: &[T]) -> [&[T]; ROWS] {
-    let lanes = rows.len() / ROWS;
+fn split_rows<T>(rows: &[T]) -> [&[T]; 4] {
+    let lanes = rows.len() / 4;
     let (a, rest) = rows.split_at(lanes);
     let (b, rest) = rest.split_at(lanes);
     let (c, d) = rest.split_at(lanes);
@@ -197,29 +208,37 @@ fn walk_in_any_order<Op: Monoid, S: Items<Op::Item> + ?Sized>(
     total.unwrap_or_else(|| op.identity())
 }
 
-/// The value of some items, at least one, over [`WIDTH`] accumulators.
+/// The value of some items, at least one.
 #[inline(always)]
 fn piece<Op: Monoid>(op: &Op, items: &[Op::Item], index: u64) -> Op::Acc {
-    let Some((first, rest)) = items.split_first_chunk::<WIDTH>() else {
+    let Some((first, rest)) = items.split_first_chunk::<{ STREAMS * WIDTH }>() else {
         let mut acc = op.lift(items[0], index);
         for (&item, index) in items.iter().zip(index..).skip(1) {
             acc = op.push(acc, item, index);
         }
         return acc;
     };
-    let mut acc: [Op::Acc; WIDTH] = std::array::from_fn(|lane| op.lift(first[lane], index + lane as u64));
-    let mut index = index + WIDTH as u64;
-    let (rows, tail) = rest.as_chunks::<WIDTH>();
-    for row in rows {
-        for lane in 0..WIDTH {
-            acc[lane] = op.push(acc[lane], row[lane], index + lane as u64);
+    let mut acc: [Op::Acc; STREAMS * WIDTH] =
+        std::array::from_fn(|lane| op.lift(first[lane], index + lane as u64));
+    let index = index + first.len() as u64;
+    let (head, rest) = rest.split_at(rest.as_ptr().align_offset(ALIGNMENT).min(rest.len()));
+    push_in_turn(op, &mut acc, head, index);
+    let index = index + head.len() as u64;
+    let (streams, tail) = rest.split_at(rest.len() / (STREAMS * ROW) * (STREAMS * ROW));
+    let step = (streams.len() / STREAMS) as u64;
+    let [a, b, c, d] = split_rows(streams).map(|stream| stream.as_chunks::<ROW>().0);
+    let (lanes, _) = acc.as_chunks_mut::<WIDTH>();
+    if let [acc_a, acc_b, acc_c, acc_d] = lanes {
+        for (row, (((a, b), c), d)) in a.iter().zip(b).zip(c).zip(d).enumerate() {
+            let index = index + (row * ROW) as u64;
+            push_row(op, acc_a, a, index);
+            push_row(op, acc_b, b, index + step);
+            push_row(op, acc_c, c, index + 2 * step);
+            push_row(op, acc_d, d, index + 3 * step);
         }
-        index += WIDTH as u64;
     }
-    for (lane, &item) in tail.iter().enumerate() {
-        acc[lane] = op.push(acc[lane], item, index + lane as u64);
-    }
-    let mut width = WIDTH / 2;
+    push_in_turn(op, &mut acc, tail, index + streams.len() as u64);
+    let mut width = STREAMS * WIDTH / 2;
     while width > 0 {
         for lane in 0..width {
             acc[lane] = op.combine(acc[lane], acc[lane + width]);
@@ -227,4 +246,27 @@ fn piece<Op: Monoid>(op: &Op, items: &[Op::Item], index: u64) -> Op::Acc {
         width /= 2;
     }
     acc[0]
+}
+
+/// Pushes two items into each accumulator of a stream.
+#[inline(always)]
+fn push_row<Op: Monoid>(op: &Op, acc: &mut [Op::Acc; WIDTH], row: &[Op::Item; ROW], index: u64) {
+    for lane in 0..WIDTH {
+        acc[lane] = op.push(acc[lane], row[lane], index + lane as u64);
+    }
+    for lane in 0..WIDTH {
+        acc[lane] = op.push(acc[lane], row[WIDTH + lane], index + (WIDTH + lane) as u64);
+    }
+}
+
+/// Pushes items into the accumulators, one after the other and again from the first.
+#[inline(always)]
+fn push_in_turn<Op: Monoid>(op: &Op, acc: &mut [Op::Acc], items: &[Op::Item], index: u64) {
+    let mut index = index;
+    for row in items.chunks(acc.len()) {
+        for (acc, &item) in acc.iter_mut().zip(row) {
+            *acc = op.push(*acc, item, index);
+            index += 1;
+        }
+    }
 }

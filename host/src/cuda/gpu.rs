@@ -1,0 +1,283 @@
+//! What an engine keeps for its device: loaded kernels, workspaces, places for results.
+
+use std::{
+    any::TypeId,
+    collections::HashMap,
+    ffi::{c_uint, c_void},
+    fmt,
+    mem::ManuallyDrop,
+    ptr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use cust::sys::{CUdeviceptr, CUstream};
+
+use super::{
+    context::Context,
+    driver::{self, Doing},
+    kernels::Loaded,
+    memory::Memory,
+    workspace::{Block, Pool},
+};
+use crate::{Error, module::Kernels};
+
+/// Pinned memory that any context and the device can reach.
+const PORTABLE_AND_MAPPED: c_uint = 1 | 2;
+/// A place for a result has at least this many bytes.
+const RESULT_BYTES: usize = 256;
+/// Input buffers up to this many bytes are kept for the next host slice.
+const KEPT_BYTES: usize = 64 << 20;
+
+/// A device with what an engine keeps for it.
+pub(crate) struct Gpu {
+    pub(crate) pool: Pool,
+    kernels: Mutex<HashMap<TypeId, Arc<Loaded>>>,
+    results: Mutex<Vec<HostResult>>,
+    lanes: Mutex<Vec<Lane>>,
+    // Last, so that it outlives what was made in it.
+    pub(crate) context: Arc<Context>,
+}
+
+impl fmt::Debug for Gpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gpu").field("context", &self.context).finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing that panics runs while one is held.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Gpu {
+    pub(crate) fn new(context: Arc<Context>) -> Arc<Gpu> {
+        Arc::new(Gpu {
+            pool: Pool::default(),
+            kernels: Mutex::default(),
+            results: Mutex::default(),
+            lanes: Mutex::default(),
+            context,
+        })
+    }
+
+    /// The kernels of an operator type, loaded on first use.
+    pub(crate) fn kernels(
+        &self,
+        operator: TypeId,
+        find: impl FnOnce() -> Result<(Kernels, &'static warpfold_gpu_kernels::export::Export), Error>,
+    ) -> Result<Arc<Loaded>, Error> {
+        // Held while loading: two threads that want the same operator load it once.
+        let mut loaded = lock(&self.kernels);
+        if let Some(kernels) = loaded.get(&operator) {
+            return Ok(kernels.clone());
+        }
+        let (kernels, export) = find()?;
+        let module = kernels.modules.iter().find(|module| module.name == export.name);
+        let module = module.ok_or(Error::NotCompiled { krate: kernels.table.krate, export: export.name })?;
+        let fresh = Arc::new(Loaded::new(&self.context, export, module)?);
+        loaded.insert(operator, fresh.clone());
+        Ok(fresh)
+    }
+
+    /// Runs `launch` with a place that the device can write a `T` to, waits as `launch` says, and returns the `T`.
+    ///
+    /// # Safety
+    ///
+    /// If `launch` returns `Ok`, a `T` has been written to the address that it was given, and all device work that
+    /// uses the address is done; if it returns `Err`, none is pending but what the driver has given up.
+    pub(crate) unsafe fn receive<T: Copy>(
+        &self,
+        launch: impl FnOnce(CUdeviceptr) -> Result<(), Error>,
+    ) -> Result<T, Error> {
+        let kept = lock(&self.results).pop_if(|result| result.bytes >= size_of::<T>());
+        let result = match kept {
+            Some(result) => result,
+            None => HostResult::new(&self.context, size_of::<T>().max(RESULT_BYTES))?,
+        };
+        launch(result.device)?;
+        // SAFETY: written, by the caller's promise; pinned memory is aligned to pages.
+        let value = unsafe { result.host.cast::<T>().read_volatile() };
+        lock(&self.results).push(result);
+        Ok(value)
+    }
+
+    /// Runs `body` with a lane: a stream of our own, and a buffer of at least `bytes` bytes. The stream is idle before
+    /// and must be idle after; after an error, the lane is dropped.
+    pub(crate) fn with_lane<R>(
+        &self,
+        bytes: usize,
+        body: impl FnOnce(&Lane) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let kept = lock(&self.lanes).pop();
+        let mut lane = match kept {
+            Some(lane) => lane,
+            None => Lane { stream: self.context.new_stream()?, buffer: None, context: self.context.clone() },
+        };
+        if lane.buffer.as_ref().is_none_or(|buffer| buffer.bytes < bytes) {
+            // Freed before the larger one is asked for.
+            lane.buffer = None;
+            lane.buffer = Some(Memory::new(&self.context, bytes)?);
+        }
+        let result = body(&lane)?;
+        if bytes > KEPT_BYTES {
+            lane.buffer = None;
+        }
+        lock(&self.lanes).push(lane);
+        Ok(result)
+    }
+
+    /// Has the graph under capture on `stream` keep the engine and a workspace alive as long as it, or an executable
+    /// made from it, lives. Returns the capture's id by way of `block`.
+    ///
+    /// # Safety
+    ///
+    /// A live stream that is being captured; the context is current.
+    pub(crate) unsafe fn give_to_graph(
+        self: &Arc<Gpu>,
+        stream: CUstream,
+        block: impl FnOnce(u64) -> Result<Option<Arc<Block>>, Error>,
+    ) -> Result<Option<Arc<Block>>, Error> {
+        let (mut status, mut id, mut graph) = (0, 0, ptr::null_mut());
+        let doing = || "having a captured graph keep its workspace";
+        // SAFETY: valid places for the answers that are wanted.
+        unsafe {
+            driver::cuStreamGetCaptureInfo_v2(
+                stream,
+                &mut status,
+                &mut id,
+                &mut graph,
+                ptr::null_mut(),
+                ptr::null_mut(),
+            )
+        }
+        .doing(doing)?;
+        if status != ACTIVE {
+            return Err(Error::CaptureInvalidated);
+        }
+        let block = block(id)?;
+        let kept = Box::into_raw(Box::new(Kept { gpu: self.clone(), block: block.clone() }));
+        let mut object = ptr::null_mut();
+        // SAFETY: `let_go` takes back the box, once.
+        let created =
+            unsafe { driver::cuUserObjectCreate(&mut object, kept.cast(), let_go, 1, NO_DESTRUCTOR_SYNC) };
+        if let Err(failure) = created {
+            // SAFETY: the driver did not take it.
+            drop(unsafe { Box::from_raw(kept) });
+            return Err(failure.doing(doing()));
+        }
+        // SAFETY: a graph under capture, an object with one reference, which moves.
+        let moved = unsafe { driver::cuGraphRetainUserObject(graph, object, 1, MOVE) };
+        if let Err(failure) = moved {
+            // SAFETY: the reference is still ours.
+            let _ = unsafe { driver::cuUserObjectRelease(object, 1) };
+            return Err(failure.doing(doing()));
+        }
+        Ok(block)
+    }
+}
+
+impl Drop for Gpu {
+    fn drop(&mut self) {
+        // Work that was enqueued may still run; nothing of it is freed before it is done.
+        // SAFETY: the context is current.
+        let done = self.context.enter().and_then(|_current| unsafe { driver::cuCtxSynchronize() });
+        // A capture elsewhere forbids waiting. Leaking is the safe way out; other errors are the context's end.
+        if done.is_err_and(|failure| failure.is_capture()) {
+            self.pool.leak();
+            std::mem::forget(std::mem::take(&mut *lock(&self.kernels)));
+        }
+    }
+}
+
+/// The status of a capture that goes on.
+const ACTIVE: c_uint = 1;
+/// No wait for destructors in the driver.
+const NO_DESTRUCTOR_SYNC: c_uint = 1;
+/// The graph takes over the caller's reference.
+const MOVE: c_uint = 1;
+
+/// What a graph keeps alive.
+struct Kept {
+    gpu: Arc<Gpu>,
+    block: Option<Arc<Block>>,
+}
+
+/// The driver's call when a graph and all its executables are gone. It may not call the driver, so what frees device
+/// memory happens on a thread of its own.
+unsafe extern "C" fn let_go(kept: *mut c_void) {
+    // SAFETY: the box that was given with this function, once.
+    let kept = ManuallyDrop::new(unsafe { Box::from_raw(kept.cast::<Kept>()) });
+    // If no thread can be had, the memory stays until the process ends.
+    let _ = std::thread::Builder::new().name("warpfold-let-go".into()).spawn(move || {
+        let kept = *ManuallyDrop::into_inner(kept);
+        drop(kept.block);
+        drop(kept.gpu);
+    });
+}
+
+/// A stream of our own with a buffer for host slices.
+pub(crate) struct Lane {
+    pub(crate) stream: CUstream,
+    buffer: Option<Memory>,
+    context: Arc<Context>,
+}
+
+// SAFETY: stream handles may be used from any thread.
+unsafe impl Send for Lane {}
+
+impl Lane {
+    /// The buffer's address.
+    pub(crate) fn address(&self) -> CUdeviceptr {
+        self.buffer.as_ref().map_or(0, |buffer| buffer.address)
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        if let Ok(_current) = self.context.enter() {
+            // SAFETY: our own stream, waited for, not used after. Failures leave nothing to do.
+            unsafe {
+                let _ = driver::cuStreamSynchronize(self.stream);
+                let _ = driver::cuStreamDestroy_v2(self.stream);
+            }
+        }
+    }
+}
+
+/// Host memory that the device writes a result to.
+struct HostResult {
+    host: *mut c_void,
+    device: CUdeviceptr,
+    bytes: usize,
+    context: Arc<Context>,
+}
+
+// SAFETY: owned memory.
+unsafe impl Send for HostResult {}
+
+impl HostResult {
+    fn new(context: &Arc<Context>, bytes: usize) -> Result<HostResult, Error> {
+        let _current = context.enter_or_error()?;
+        let doing = || format!("allocating {bytes} bytes of pinned memory for results");
+        super::context::apart_from_captures(|| {
+            let mut result = HostResult { host: ptr::null_mut(), device: 0, bytes, context: context.clone() };
+            // SAFETY: valid places for the answers; the context is current.
+            unsafe {
+                driver::cuMemHostAlloc(&mut result.host, bytes, PORTABLE_AND_MAPPED).doing(doing)?;
+                driver::cuMemHostGetDevicePointer_v2(&mut result.device, result.host, 0).doing(doing)?;
+            }
+            Ok(result)
+        })
+    }
+}
+
+impl Drop for HostResult {
+    fn drop(&mut self) {
+        if !self.host.is_null()
+            && let Ok(_current) = self.context.enter()
+        {
+            // SAFETY: our own memory, not used after. A failure means that the context is gone.
+            let _ = super::context::apart_from_captures(|| unsafe { driver::cuMemFreeHost(self.host) });
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The CUDA backend: device memory, streams, workspaces, scopes.
+//!
+//! Everything here works from any thread: each call makes the engine's context current for its own duration and puts
+//! back what was current before.
+
+mod context;
+mod driver;
+mod gpu;
+mod kernels;
+mod memory;
+mod reduce;
+mod scope;
+mod stream;
+mod workspace;
+
+/// The version of cust whose types are taken here.
+pub use cust;
+pub use memory::{DeviceArray, DeviceInput, DeviceOutput, DeviceView, DeviceViewMut};
+pub use scope::Scope;
+pub use stream::StreamRef;
+pub use workspace::Workspace;
+
+pub(crate) use context::{Context, devices};
+pub(crate) use gpu::Gpu;
+pub(crate) use reduce::Launcher;
+pub(crate) use workspace::Block;

@@ -1,0 +1,40 @@
+//! What ends the command early, and with which exit code.
+
+use std::path::PathBuf;
+
+use crate::input::InputError;
+
+/// Everything that can go wrong. Each displays as one line.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The command line itself is wrong.
+    #[error("{0}")]
+    Usage(String),
+    /// The file cannot be read as what it should be.
+    #[error("{}: {source}", path.display())]
+    Input {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: InputError,
+    },
+    /// There is no GPU to use, or no code for one.
+    #[error("--backend cuda: {0} (--backend cpu needs no GPU)")]
+    NoCuda(warpfold::Error),
+    /// The backend failed.
+    #[error("{0}")]
+    Backend(#[from] warpfold::Error),
+    /// The results could not be written.
+    #[error("cannot write the results: {0}")]
+    Output(std::io::Error),
+}
+
+impl Error {
+    /// 2 for a wrong command line, 1 for everything found later.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Error::Usage(_) => 2,
+            Error::Input { .. } | Error::NoCuda(_) | Error::Backend(_) | Error::Output(_) => 1,
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Engines that know the built-in operators.
+
+use std::ops::Deref;
+
+use crate::{Error, module::Kernels, plan::DeviceFacts};
+
+#[cfg(feature = "cuda")]
+mod compiled {
+    include!(concat!(env!("OUT_DIR"), "/modules.rs"));
+}
+
+#[cfg(not(feature = "cuda"))]
+mod compiled {
+    pub static MODULES: &[crate::module::Module] = &[];
+}
+
+/// The built-in operators and, with the feature `cuda`, their compiled modules.
+pub static BUILTINS: Kernels = Kernels { table: &warpfold_builtins::TABLE, modules: compiled::MODULES };
+
+/// A place to compute, the CPU or a GPU, that knows the built-in operators. Cheap to clone, usable from any thread.
+///
+/// Everything but its making is in [`host::Engine`](crate::host::Engine), which it dereferences to:
+/// [`reducer`](crate::host::Engine::reducer) above all.
+///
+/// ```
+/// use warpfold::{Engine, Max};
+///
+/// # fn main() -> Result<(), warpfold::Error> {
+/// let engine = Engine::cpu();
+/// assert_eq!(engine.reducer(Max::<u64>::new())?.reduce(&[3, 9, 4])?, Some(9));
+/// println!("{}", engine.info());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Engine(warpfold_host::Engine);
+
+impl Engine {
+    /// The first GPU if there is one (and the feature `cuda`), else the CPU.
+    ///
+    /// # Errors
+    ///
+    /// What went wrong in setting up a GPU that is there.
+    pub fn new() -> Result<Engine, Error> {
+        warpfold_host::Engine::new().map(Engine::with_builtins)
+    }
+
+    /// The CPU, all its cores.
+    pub fn cpu() -> Engine {
+        Engine::with_builtins(warpfold_host::Engine::cpu())
+    }
+
+    /// GPU number `ordinal`, with the device's primary context, which other CUDA libraries use as well.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::CudaNotBuilt`] without the feature `cuda`; [`Error::NoDriver`], [`Error::NoDevice`],
+    /// [`Error::NoSuchDevice`]; or what the driver says.
+    pub fn cuda(ordinal: u32) -> Result<Engine, Error> {
+        warpfold_host::Engine::cuda(ordinal).map(Engine::with_builtins)
+    }
+
+    /// The GPU of a context that the program already made with cust.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    #[cfg(feature = "cuda")]
+    pub fn from_context(context: &crate::cuda::cust::context::Context) -> Result<Engine, Error> {
+        warpfold_host::Engine::from_context(context).map(Engine::with_builtins)
+    }
+
+    /// The GPU of a context made with any CUDA library.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    ///
+    /// # Safety
+    ///
+    /// As for [`host::Engine::from_raw_context`](crate::host::Engine::from_raw_context).
+    #[cfg(feature = "cuda")]
+    pub unsafe fn from_raw_context(context: crate::cuda::cust::sys::CUcontext) -> Result<Engine, Error> {
+        // SAFETY: the caller's promise.
+        unsafe { warpfold_host::Engine::from_raw_context(context) }.map(Engine::with_builtins)
+    }
+
+    /// The same engine planning for other facts than its device's own.
+    #[must_use = "the engine itself does not change"]
+    pub fn with_facts(&self, facts: DeviceFacts) -> Engine {
+        Engine(self.0.with_facts(facts))
+    }
+
+    fn with_builtins(engine: warpfold_host::Engine) -> Engine {
+        engine.load(BUILTINS);
+        Engine(engine)
+    }
+}
+
+impl Deref for Engine {
+    type Target = warpfold_host::Engine;
+
+    fn deref(&self) -> &warpfold_host::Engine {
+        &self.0
+    }
+}

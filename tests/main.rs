@@ -1,0 +1,18 @@
+//! Tests through what users see: the library's public API and the command. One binary, a module per theme; it also
+//! runs where there is a GPU and no compiler.
+//!
+//! Most run on every backend at hand (see `support::engines`). Where a GPU is missing, its tests say so and do
+//! nothing; with `WARPFOLD_REQUIRE_GPU=1` they fail.
+
+mod support;
+
+#[cfg(feature = "cli")]
+mod cli;
+#[cfg(not(feature = "cuda"))]
+mod left_out;
+mod reduce_errors;
+mod reduce_exact;
+#[cfg(feature = "cuda")]
+mod reduce_gpu;
+mod reduce_inputs;
+mod reduce_rules;

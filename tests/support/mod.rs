@@ -1,0 +1,156 @@
+//! What the tests share: engines, deterministic data, exact arithmetic, bits.
+
+pub mod exact;
+
+use std::io::{self, Write};
+use std::sync::OnceLock;
+#[cfg(feature = "cuda")]
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use warpfold::{Engine, Error, monoid::tree::Shape};
+
+/// Every engine at hand: the CPU, and a GPU if there is one.
+pub fn engines() -> Vec<Engine> {
+    let mut engines = vec![Engine::cpu()];
+    engines.extend(find_gpu().ok());
+    engines
+}
+
+/// The GPU, for tests of nothing else. Where there is none, a line `skipped: <test>: <why>` says so, which
+/// `cargo xtask test` counts; with `WARPFOLD_REQUIRE_GPU=1` the test fails.
+pub fn gpu() -> Option<Engine> {
+    let say = |error: &Error| {
+        // The runner names each test's thread after it. It holds back what passing tests print, but not this.
+        let thread = thread::current();
+        let line = format!("skipped: {}: {error}\n", thread.name().unwrap_or("a test"));
+        io::stderr().write_all(line.as_bytes()).expect("standard error takes a line");
+    };
+    find_gpu().inspect_err(say).ok()
+}
+
+/// The GPU, or why there is none: the same engine for all tests.
+pub fn find_gpu() -> Result<Engine, Error> {
+    // Never dropped: an engine's end waits for the device, which would invalidate the captures of other tests.
+    static GPU: OnceLock<Result<Engine, Error>> = OnceLock::new();
+    match GPU.get_or_init(|| Engine::cuda(0)) {
+        Err(error @ (Error::CudaNotBuilt | Error::NoDevice | Error::NoDriver)) => {
+            assert!(std::env::var_os("WARPFOLD_REQUIRE_GPU").is_none_or(|value| value != "1"), "{error}");
+            Err(error.clone())
+        }
+        Err(error) => panic!("{error}"),
+        Ok(engine) => Ok(engine.clone()),
+    }
+}
+
+/// Held by tests that capture, and by those whose engines end, which waits for the device and so would invalidate
+/// captures.
+#[cfg(feature = "cuda")]
+pub fn apart() -> MutexGuard<'static, ()> {
+    static APART: Mutex<()> = Mutex::new(());
+    APART.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The generator splitmix64: the same numbers for the same seed everywhere.
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Random(seed)
+    }
+
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Below `limit`.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        ((self.bits() as u128 * limit as u128) >> 64) as u64
+    }
+
+    /// From 0 up to 1.
+    pub fn unit(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// A value of either sign with an exponent of up to `range` either way.
+    pub fn spread(&mut self, range: i32) -> f64 {
+        let exponent = self.below(2 * range as u64 + 1) as i32 - range;
+        let value = (1.0 + self.unit()) * 2f64.powi(exponent);
+        if self.bits() & 1 == 0 { value } else { -value }
+    }
+
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for i in (1..items.len()).rev() {
+            items.swap(i, self.below(i as u64 + 1) as usize);
+        }
+    }
+}
+
+/// A result as bits, to be compared as such.
+pub trait Bits {
+    fn bits(&self) -> Option<u64>;
+}
+
+macro_rules! bits {
+    ($($type:ty: $bits:expr;)*) => {$(
+        impl Bits for $type {
+            fn bits(&self) -> Option<u64> {
+                let bits: fn($type) -> u64 = $bits;
+                Some(bits(*self))
+            }
+        }
+        impl Bits for Option<$type> {
+            fn bits(&self) -> Option<u64> {
+                self.as_ref().and_then(Bits::bits)
+            }
+        }
+    )*};
+}
+
+bits! {
+    i32: |v| v as u32 as u64;
+    u32: |v| v as u64;
+    i64: |v| v as u64;
+    u64: |v| v;
+    f32: |v| v.to_bits() as u64;
+    f64: |v| v.to_bits();
+}
+
+/// Sizes around every boundary of the canonical tree for items of that size, up to `limit`.
+pub fn sizes(item_bytes: usize, limit: u64) -> Vec<u64> {
+    let mut sizes =
+        vec![0, 1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 511, 512, 513];
+    sizes.extend([8191, 8192, 8193, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, (1 << 22) + 5, 1 << 24]);
+    // Where the number of lanes or of chunks changes: looked for, not copied.
+    let mut n = 1u64;
+    let key = |n: u64| {
+        let shape = Shape::new(n, item_bytes);
+        (shape.groups, shape.chunk)
+    };
+    while n < limit {
+        let mut next = (n * 2).min(limit);
+        if key(n) != key(next) {
+            let mut low = n;
+            while next - low > 1 {
+                let middle = low + (next - low) / 2;
+                if key(middle) == key(n) { low = middle } else { next = middle }
+            }
+            sizes.extend([low - low.min(1), low, next, next + 1]);
+        }
+        n = next;
+    }
+    // Whole chunks, one less, one more; more of them than the lanes that fold them.
+    for chunks in [1, 2, 3, 31, 32, 33, 64, 65] {
+        let n = chunks * Shape::new(1, item_bytes).chunk;
+        sizes.extend([n - 1, n, n + 1]);
+    }
+    sizes.retain(|&n| n <= limit);
+    sizes.sort();
+    sizes.dedup();
+    sizes
+}

@@ -1,0 +1,245 @@
+//! Everything that is checked without knowing the machine: what CI runs, and a newcomer.
+
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::driver::{self, Driver};
+use crate::steps::Steps;
+use crate::totals::Totals;
+use crate::workspace::Workspace;
+use crate::{setup, stub};
+
+/// Options of `cargo xtask test`.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Leave out what needs the device toolchain: building kernels, the feature `cuda`
+    #[arg(long)]
+    no_gpu_build: bool,
+    /// Only tests whose name contains one of these; format, lints and documentation are left out then
+    filters: Vec<String>,
+}
+
+/// The folder of the outside project that is built too; a workspace of its own.
+const EXAMPLE: &str = "examples/custom-op";
+
+/// Runs `cargo xtask test`.
+pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
+    let lints = options.filters.is_empty();
+    let kernels = !options.no_gpu_build;
+    let example = kernels && lints && workspace.root.join(EXAMPLE).join("Cargo.toml").is_file();
+    let planned = 1
+        + 3 * usize::from(lints)
+        + 4 * usize::from(kernels)
+        + usize::from(kernels && lints)
+        + usize::from(example);
+    let mut steps = Steps::new(&workspace.target.join("xtask-logs"), planned)?;
+    let result = all(workspace, options, &mut steps, lints, example);
+    println!("\n{}\n", steps.table());
+    let totals = steps.totals();
+    if result.is_ok() {
+        // The form in which test runners close, for those who read only the end of this output.
+        println!(
+            "test result: ok. {} passed; {} failed; {} ignored; 0 measured; 0 filtered out",
+            totals.passed, totals.failed, totals.skipped
+        );
+    }
+    if totals != Totals::default() {
+        println!("{totals}");
+    }
+    result
+}
+
+fn all(
+    workspace: &Workspace,
+    options: &Options,
+    steps: &mut Steps,
+    lints: bool,
+    example: bool,
+) -> Result<()> {
+    let cuda = match options.no_gpu_build {
+        true => None,
+        false => {
+            let ptxas =
+                steps.step("device toolchain", |log| setup::run(workspace, &mut |line| log.note(line)))?;
+            Some(steps.step("driver", |log| {
+                let cuda = Cuda::prepare(workspace, ptxas)?;
+                log.note(cuda.words());
+                Ok(cuda)
+            })?)
+        }
+    };
+    if lints {
+        steps.step("rustfmt", |log| {
+            log.run(&mut workspace.cargo(&["fmt", "--all", "--check", "--", "--color", "never"]))?;
+            if example {
+                log.run(
+                    workspace
+                        .cargo(&["fmt", "--all", "--check", "--", "--color", "never"])
+                        .current_dir(workspace.root.join(EXAMPLE)),
+                )?;
+            }
+            Ok(())
+        })?;
+        let clippy = ["clippy", "--workspace", "--all-targets"];
+        steps.step("clippy", |log| log.run(workspace.cargo(&clippy).args(["--", "-Dwarnings"])))?;
+        if let Some(cuda) = &cuda {
+            let arguments = [&clippy[..], &["--features", "cuda", "--", "-Dwarnings"]].concat();
+            steps.step("clippy, cuda", |log| log.run(cuda.set(&mut workspace.cargo(&arguments))))?;
+        }
+        steps.step("rustdoc", |log| {
+            let mut command = workspace.cargo(&["doc", "--workspace", "--no-deps"]);
+            if let Some(cuda) = &cuda {
+                cuda.set(command.args(["--features", "cuda"]));
+            }
+            log.run(command.env("RUSTDOCFLAGS", "-Dwarnings"))
+        })?;
+    }
+    let filters = [&["--".to_owned()], &options.filters[..]].concat();
+    steps.step("tests", |log| {
+        log.run_tests(workspace.cargo(&["test", "--no-fail-fast", "--workspace"]).args(&filters))
+    })?;
+    let Some(cuda) = cuda else { return Ok(()) };
+
+    steps.step("kernels", |log| {
+        // This program once more, so that what the compilers say goes into the log.
+        let mut command = Command::new(env::current_exe().context("this program has no path")?);
+        let text = log.run(command.args(["ptx", "--strict"]))?;
+        log.note(text.lines().next_back().unwrap_or_default());
+        Ok(())
+    })?;
+    steps.step("tests, cuda", |log| {
+        let mut command = workspace.cargo(&["test", "--no-fail-fast", "--features", "cuda"]);
+        for package in workspace.cuda_packages() {
+            command.args(["--package", &package]);
+        }
+        log.run_tests(cuda.set(command.args(&filters)))?;
+        log.note(cuda.verdict());
+        Ok(())
+    })?;
+    if lints {
+        steps.step("warpfold info, cuda", |log| {
+            let arguments = ["run", "--quiet", "--features", "cuda", "--", "info"];
+            log.run(cuda.set(&mut workspace.cargo(&arguments)))?;
+            let text = log.run(cuda.set(workspace.cargo(&arguments).arg("--json")))?;
+            let cuda_line = judge_info(&text, cuda.has_gpu())?;
+            log.note(cuda_line);
+            Ok(())
+        })?;
+    }
+    if example {
+        steps.step("custom-op", |log| {
+            let folder = workspace.root.join(EXAMPLE);
+            // A folder of its own in this workspace's target folder, so that a fresh clone stays clean.
+            let common = |command: &mut Command| {
+                command.current_dir(&folder).env("CARGO_TARGET_DIR", workspace.target.join("custom-op"));
+            };
+            let mut clippy = workspace.cargo(&["clippy", "--workspace", "--all-targets", "--", "-Dwarnings"]);
+            common(&mut clippy);
+            log.run(cuda.set(&mut clippy))?;
+            let mut test = workspace.cargo(&["test", "--no-fail-fast", "--workspace"]);
+            common(&mut test);
+            log.run_tests(cuda.set(&mut test))
+        })?;
+    }
+    Ok(())
+}
+
+/// How programs with the feature `cuda` are linked and run on this machine.
+struct Cuda<'a> {
+    workspace: &'a Workspace,
+    driver: Driver,
+    ptxas: PathBuf,
+    stub: stub::Stub,
+}
+
+impl Cuda<'_> {
+    /// Looks for a driver before the stub could be taken for one.
+    fn prepare(workspace: &Workspace, ptxas: PathBuf) -> Result<Cuda<'_>> {
+        Ok(Cuda { workspace, driver: driver::probe(), ptxas, stub: stub::build(workspace, None)? })
+    }
+
+    fn has_gpu(&self) -> bool {
+        matches!(self.driver, Driver::Devices(_))
+    }
+
+    fn words(&self) -> String {
+        match self.driver {
+            Driver::Absent => format!(
+                "no CUDA driver here: the stub stands in ({} functions in {})",
+                self.stub.functions,
+                self.stub.root.display()
+            ),
+            Driver::NoDevice(code) => {
+                format!("a CUDA driver without a GPU that it would use, or the stub (cuInit: {code})")
+            }
+            Driver::Devices(count) => {
+                format!("a CUDA driver with {count} GPU(s): tests of the feature cuda use it")
+            }
+        }
+    }
+
+    fn verdict(&self) -> &'static str {
+        match self.driver {
+            Driver::Devices(_) => "the GPU was used",
+            _ => "no GPU was used: tests that need one were skipped",
+        }
+    }
+
+    /// Gives a command what it needs to link, and to start where there is no driver.
+    fn set<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        // The linker may always use the stub: its soname is the driver's.
+        command.env("CUDA_LIBRARY_PATH", &self.stub.root);
+        setup::name_ptxas(self.workspace, &self.ptxas, command);
+        if self.driver == Driver::Absent {
+            let old = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+            let all = [self.stub.libraries()]
+                .into_iter()
+                .chain(env::split_paths(&old).filter(|p| fs::exists(p).unwrap_or(false)));
+            command.env("LD_LIBRARY_PATH", env::join_paths(all).unwrap_or_default());
+        }
+        command
+    }
+}
+
+/// Checks what `warpfold info --json` printed against what the driver said; returns what it says of cuda.
+fn judge_info(output: &str, has_gpu: bool) -> Result<String> {
+    let object = output
+        .lines()
+        .find(|line| line.starts_with('{'))
+        .context("`warpfold info --json` printed no object")?;
+    let info: Value = serde_json::from_str(object).context("`warpfold info --json` is not JSON")?;
+    let backends = info["backends"].as_array().into_iter().flatten();
+    let cuda =
+        backends.into_iter().find(|backend| backend["name"] == "cuda").context("it names no backend cuda")?;
+    ensure!(cuda["built"] == true, "it says that cuda is not built in: {cuda}");
+    ensure!(cuda["available"] == has_gpu, "it misjudges this machine: {cuda}");
+    let devices = info["devices"].as_array().map_or(0, Vec::len);
+    ensure!((devices > 0) == has_gpu, "it lists {devices} devices: {cuda}");
+    Ok(format!("cuda: {}", cuda["note"].as_str().unwrap_or("no word")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_must_see_the_machine_as_it_is() {
+        let line = |built: bool, available: bool, devices: &str| {
+            format!(
+                "$ cargo run\n{{\"backends\":[{{\"name\":\"cpu\"}},{{\"name\":\"cuda\",\"built\":{built},\
+                 \"available\":{available},\"note\":\"why\"}}],\"devices\":{devices}}}\n"
+            )
+        };
+        assert_eq!(judge_info(&line(true, false, "[]"), false).unwrap(), "cuda: why");
+        assert!(judge_info(&line(true, true, "[{}]"), true).is_ok());
+        assert!(judge_info(&line(true, true, "[{}]"), false).is_err());
+        assert!(judge_info(&line(true, false, "[]"), true).is_err());
+        assert!(judge_info(&line(false, false, "[]"), false).is_err());
+        assert!(judge_info("backend cuda: not available", false).is_err());
+    }
+}

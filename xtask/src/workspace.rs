@@ -1,0 +1,79 @@
+//! What cargo knows of this workspace.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+/// The workspace's folders and packages.
+pub struct Workspace {
+    /// The folder of the root `Cargo.toml`.
+    pub root: PathBuf,
+    /// Where cargo puts what it builds.
+    pub target: PathBuf,
+    metadata: Value,
+}
+
+impl Workspace {
+    /// Asks cargo, with every feature on, so that optional dependencies count.
+    pub fn load() -> Result<Workspace> {
+        // Cargo runs this program from wherever its user stands, which may be another workspace (examples/custom-op).
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
+        let mut command = Command::new(cargo_path());
+        command
+            .args(["metadata", "--format-version", "1", "--all-features", "--manifest-path"])
+            .arg(&manifest);
+        let output = command.output().context("cargo metadata could not be started")?;
+        if !output.status.success() {
+            bail!("cargo metadata failed:\n{}", String::from_utf8_lossy(&output.stderr));
+        }
+        let metadata: Value = serde_json::from_slice(&output.stdout).context("cargo metadata is not JSON")?;
+        let folder = |key: &str| {
+            metadata[key].as_str().map(PathBuf::from).with_context(|| format!("cargo metadata has no {key}"))
+        };
+        Ok(Workspace { root: folder("workspace_root")?, target: folder("target_directory")?, metadata })
+    }
+
+    fn packages(&self) -> impl Iterator<Item = &Value> {
+        self.metadata["packages"].as_array().into_iter().flatten()
+    }
+
+    /// The folder of a package's sources.
+    pub fn package_folder(&self, name: &str) -> Result<PathBuf> {
+        let package = self.packages().find(|package| package["name"] == name);
+        let manifest = package.and_then(|package| package["manifest_path"].as_str());
+        let manifest =
+            manifest.with_context(|| format!("no package {name} among the workspace's dependencies"))?;
+        Ok(Path::new(manifest).parent().expect("a manifest lies in a folder").to_path_buf())
+    }
+
+    /// The workspace's own packages that have the feature `cuda`.
+    pub fn cuda_packages(&self) -> Vec<String> {
+        let members = self.metadata["workspace_members"].as_array().cloned().unwrap_or_default();
+        let own = self.packages().filter(|package| members.contains(&package["id"]));
+        let with_feature = own.filter(|package| !package["features"]["cuda"].is_null());
+        with_feature.filter_map(|package| package["name"].as_str().map(str::to_owned)).collect()
+    }
+
+    /// Whether a package has a target of this kind (`test`, `bench`, ...).
+    pub fn has_target(&self, package: &str, kind: &str) -> bool {
+        let package = self.packages().find(|each| each["name"] == package);
+        let targets = package.and_then(|package| package["targets"].as_array()).into_iter().flatten();
+        let mut kinds = targets.flat_map(|target| target["kind"].as_array().into_iter().flatten());
+        kinds.any(|each| each == kind)
+    }
+
+    /// `cargo` with the workspace's root as its folder.
+    pub fn cargo(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(cargo_path());
+        command.args(arguments).current_dir(&self.root).env("CARGO_TERM_COLOR", "never");
+        command
+    }
+}
+
+fn cargo_path() -> OsString {
+    env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
