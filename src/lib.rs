@@ -17,7 +17,7 @@
 //!
 //! - `cuda`: the NVIDIA backend. Building it takes a device toolchain (see `warpfold-ptx-builder`), running it the
 //!   driver's `libcuda.so.1`.
-//! - `ndarray` (on by default): contiguous arrays and views of that crate as inputs.
+//! - `ndarray` (on by default): arrays and views of that crate as inputs.
 
 mod engine;
 
@@ -25,7 +25,7 @@ pub use engine::{BUILTINS, Engine};
 #[cfg(feature = "cuda")]
 pub use warpfold_host::cuda;
 pub use warpfold_host::{
-    Backend, DeviceInfo, EngineInfo, Error, Input, Items, Reducer, Schedule, SimOptions, Source, cpu,
+    Backend, DeviceInfo, EngineInfo, Error, Input, Items, Reducer, Schedule, SimOptions, Source, Strided, cpu,
     cuda_devices, module, plan,
 };
 pub use warpfold_monoid as monoid;

@@ -26,17 +26,6 @@ pub enum Error {
         /// Threads that a block may have.
         limit: u32,
     },
-    /// An array view whose items do not lie side by side in ascending order.
-    #[error(
-        "an array of shape {shape:?} with strides {strides:?} is not contiguous: copy it first \
-         (`as_standard_layout`, `to_owned`)"
-    )]
-    NotContiguous {
-        /// Items along each axis.
-        shape: Vec<usize>,
-        /// Steps in items along each axis.
-        strides: Vec<isize>,
-    },
     /// A CUDA engine was asked for, and the crate was built without the feature `cuda`.
     #[error("built without the feature `cuda`: build with `--features cuda` to use a GPU")]
     CudaNotBuilt,

@@ -6,29 +6,37 @@ use warpfold_monoid::Plain;
 
 use crate::Error;
 
+mod strided;
+
+pub use strided::Strided;
+
 /// Where the items of an [`Input`] lie.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Source<'a, T> {
     /// In the host's memory, side by side.
     Host(&'a [T]),
+    /// In the host's memory, at regular distances.
+    Strided(Strided<'a, T>),
     /// In a device's memory, side by side.
     #[cfg(feature = "cuda")]
     Device(crate::cuda::DeviceView<'a, T>),
 }
 
-/// A contiguous array of items that [`Reducer::reduce`](crate::Reducer::reduce) takes.
+/// An array of items that [`Reducer::reduce`](crate::Reducer::reduce) takes.
 ///
-/// Slices, vectors, arrays, and with the feature `ndarray` its arrays and views: those whose items lie side by side in
-/// memory, whatever the order of their axes. They are reduced **in memory order**, which for a Fortran-ordered array
-/// is not its logical order. With the feature `cuda`, also the engine's `DeviceArray` and cust's `DeviceBuffer`,
-/// `DeviceSlice` and `DeviceBox`.
+/// Slices, vectors, arrays, and with the feature `ndarray` its arrays and views, of any number of axes and with any
+/// strides. Where their items lie side by side in memory, in whatever order of the axes, they are reduced **in memory
+/// order**: for a Fortran-ordered array that is not its logical order, and the indices that an operator sees are
+/// positions in memory. All other views (with gaps, reversed, broadcast) are reduced in logical order, the last axis
+/// running fastest, and not copied as a whole. With the feature
+/// `cuda`, also the engine's `DeviceArray` and cust's `DeviceBuffer`, `DeviceSlice` and `DeviceBox`.
 pub trait Input<T: Plain> {
     /// Where the items lie.
     ///
     /// # Errors
     ///
-    /// [`Error::NotContiguous`] if they do not lie side by side.
+    /// None for what is built in.
     fn source(&self) -> Result<Source<'_, T>, Error>;
 }
 
@@ -61,7 +69,7 @@ mod nd {
     use ndarray::{ArrayBase, ArrayRef, Data, Dimension};
     use warpfold_monoid::Plain;
 
-    use super::{Input, Source};
+    use super::{Input, Source, Strided};
     use crate::Error;
 
     impl<T: Plain, D: Dimension> Input<T> for ArrayRef<T, D> {
@@ -72,13 +80,13 @@ mod nd {
             // ndarray also calls a reversed axis contiguous; its memory order would run backwards.
             let forward =
                 self.shape().iter().zip(self.strides()).all(|(&len, &stride)| len <= 1 || stride > 0);
-            match self.as_slice_memory_order() {
-                Some(items) if forward => Ok(Source::Host(items)),
-                _ => Err(Error::NotContiguous {
-                    shape: self.shape().to_vec(),
-                    strides: self.strides().to_vec(),
+            Ok(match self.as_slice_memory_order() {
+                Some(items) if forward => Source::Host(items),
+                // SAFETY: ndarray's own view of memory that is borrowed as long as `self`.
+                _ => Source::Strided(unsafe {
+                    Strided::from_raw_parts(self.as_ptr(), self.shape(), self.strides())
                 }),
-            }
+            })
         }
     }
 

@@ -32,6 +32,6 @@ mod sim;
 
 pub use engine::{Backend, DeviceInfo, Engine, EngineInfo, cuda_devices};
 pub use error::Error;
-pub use input::{Input, Items, Source};
+pub use input::{Input, Items, Source, Strided};
 pub use reducer::Reducer;
 pub use sim::{Schedule, SimOptions};

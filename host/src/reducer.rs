@@ -85,10 +85,9 @@ impl<Op: Monoid> Reducer<Op> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotContiguous`] for an array with gaps, [`Error::NeedsCuda`] for device memory on the host. On a GPU
-    /// also [`Error::NotDeviceMemory`], [`Error::OtherDevice`], [`Error::DeviceMemory`], those of
-    /// [`plan`](Reducer::plan), and what the driver says. In the simulator those of [`plan`](Reducer::plan),
-    /// [`Error::HostMemory`], and [`Error::Simulator`] for what it finds wrong.
+    /// [`Error::NeedsCuda`] for device memory on the host. On a GPU [`Error::NotDeviceMemory`], [`Error::OtherDevice`],
+    /// [`Error::DeviceMemory`], those of [`plan`](Reducer::plan), and what the driver says. In the simulator those of
+    /// [`plan`](Reducer::plan), [`Error::HostMemory`], and [`Error::Simulator`] for what it finds wrong.
     ///
     /// ```
     /// use warpfold_host::Engine;
@@ -108,6 +107,7 @@ impl<Op: Monoid> Reducer<Op> {
             (Source::Host(items), Place::Sim(simulator)) => {
                 Ok(value::<Op>(simulator.reduce(self.op, items)?, items.is_empty()))
             }
+            (Source::Strided(items), _) => self.reduce_items(&items),
             #[cfg(feature = "cuda")]
             (Source::Host(items), Place::Cuda(launcher)) => {
                 let output = launcher.reduce_items(self.op, items)?;

@@ -8,6 +8,8 @@ pub trait SumAccumulator<T>: Plain {
     type Output: Plain;
     /// The sum of nothing.
     const ZERO: Self;
+    /// Has the sum the same bits in any order and grouping? See [`Monoid::ANY_ORDER`](crate::Monoid::ANY_ORDER).
+    const ANY_ORDER: bool = false;
     /// One item.
     fn lift(item: T) -> Self;
     /// Adds one item.
@@ -24,6 +26,8 @@ pub trait ProductAccumulator<T>: Plain {
     type Output: Plain;
     /// The product of nothing.
     const ONE: Self;
+    /// Has the product the same bits in any order and grouping? See [`Monoid::ANY_ORDER`](crate::Monoid::ANY_ORDER).
+    const ANY_ORDER: bool = false;
     /// One item.
     fn lift(item: T) -> Self;
     /// Multiplies by another product, which stood to the right.
@@ -108,6 +112,7 @@ macro_rules! integer {
             impl SumAccumulator<$type> for $acc {
                 type Output = $acc;
                 const ZERO: $acc = 0;
+                const ANY_ORDER: bool = true;
                 #[inline(always)]
                 fn lift(item: $type) -> $acc { item as $acc }
                 #[inline(always)]
@@ -120,6 +125,7 @@ macro_rules! integer {
             impl ProductAccumulator<$type> for $acc {
                 type Output = $acc;
                 const ONE: $acc = 1;
+                const ANY_ORDER: bool = true;
                 #[inline(always)]
                 fn lift(item: $type) -> $acc { item as $acc }
                 #[inline(always)]
@@ -145,31 +151,20 @@ macro_rules! float {
             type ProductAcc = f64;
             const HIGHEST: $type = $type::INFINITY;
             const LOWEST: $type = $type::NEG_INFINITY;
+            // Without branches, so that a loop of them vectorises. Equal values differ at most in a zero's sign: `or`
+            // of their bits keeps a minus, `and` a plus. A NaN's bits `or` any others are a NaN's.
             #[inline(always)]
             fn minimum(self, other: Self) -> Self {
-                if self < other {
-                    self
-                } else if other < self {
-                    other
-                } else if self == other {
-                    // Equal values differ at most in a zero's sign: minus wins.
-                    $type::from_bits(self.to_bits() | other.to_bits())
-                } else {
-                    $type::NAN
-                }
+                let lesser = if self < other { self } else { other };
+                let alike = self == other || self.is_nan() || other.is_nan();
+                $type::from_bits(lesser.to_bits() | if alike { self.to_bits() } else { 0 })
             }
             #[inline(always)]
             fn maximum(self, other: Self) -> Self {
-                if self > other {
-                    self
-                } else if other > self {
-                    other
-                } else if self == other {
-                    // Equal values differ at most in a zero's sign: plus wins.
-                    $type::from_bits(self.to_bits() & other.to_bits())
-                } else {
-                    $type::NAN
-                }
+                let left = if self > other { self } else { other };
+                let right = if other > self { other } else { self };
+                let nan = if self.is_nan() || other.is_nan() { !0 } else { 0 };
+                $type::from_bits((left.to_bits() & right.to_bits()) | nan)
             }
             #[inline(always)]
             fn canonical(self) -> Self { if self.is_nan() { $type::NAN } else { self } }

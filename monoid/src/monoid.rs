@@ -60,6 +60,13 @@ pub trait Monoid: Plain {
     type Empty: OnEmpty<Self::Output>;
     /// May operands be reordered? Associativity is always assumed.
     const COMMUTATIVE: bool;
+    /// Has the finished result the same bits in **any** order and grouping of the operands, and with `push` for
+    /// `combine` of a `lift`?
+    ///
+    /// True of integers that wrap and of minima; not of floating-point sums, nor of an operator that is not
+    /// [`COMMUTATIVE`](Monoid::COMMUTATIVE). A backend may then leave the canonical tree where another order is
+    /// faster. The default, `false`, is always right.
+    const ANY_ORDER: bool = false;
 
     /// The value of nothing, and nothing else.
     fn identity(&self) -> Self::Acc;

@@ -59,6 +59,7 @@ impl<T: Element, A: SumAccumulator<T>> Monoid for Sum<T, A> {
     type Output = A::Output;
     type Empty = GivesIdentity;
     const COMMUTATIVE: bool = true;
+    const ANY_ORDER: bool = A::ANY_ORDER;
     #[inline(always)]
     fn identity(&self) -> A {
         A::ZERO
@@ -103,6 +104,7 @@ impl<T: Element, A: ProductAccumulator<T>> Monoid for Product<T, A> {
     type Output = A::Output;
     type Empty = GivesIdentity;
     const COMMUTATIVE: bool = true;
+    const ANY_ORDER: bool = A::ANY_ORDER;
     #[inline(always)]
     fn identity(&self) -> A {
         A::ONE
@@ -130,6 +132,7 @@ macro_rules! selection {
             type Output = T;
             type Empty = GivesNone;
             const COMMUTATIVE: bool = true;
+            const ANY_ORDER: bool = true;
             #[inline(always)]
             fn identity(&self) -> T {
                 $identity

@@ -1,0 +1,377 @@
+//! The CPU backend: the canonical tree, chunks in parallel, lanes in one array of accumulators that vectorises.
+
+mod level;
+#[cfg(target_arch = "x86_64")]
+mod sums;
+mod walk;
+
+use rayon::prelude::*;
+use warpfold_monoid::{
+    Monoid, OnEmpty, Value,
+    tree::{FOLD_LANES, Shape},
+};
+
+use self::{
+    level::Level,
+    walk::{Scratch, chunk_value},
+};
+use crate::Items;
+
+/// Bytes of input from which on several threads are worth waking.
+const PARALLEL_BYTES: u64 = 4 << 20;
+
+/// Bytes of input that a task has at least.
+const TASK_BYTES: u64 = 128 << 10;
+
+/// Reduces in the canonical order: the same bits as [`warpfold_monoid::tree::reduce`], and as every other backend.
+///
+/// ```
+/// use warpfold_host::cpu;
+/// use warpfold_monoid::Sum;
+///
+/// assert_eq!(cpu::reduce(&Sum::<i64>::new(), &[1, 2, 3][..]), 6);
+/// ```
+pub fn reduce<Op: Monoid, S: Items<Op::Item> + ?Sized>(op: &Op, items: &S) -> Value<Op> {
+    reduce_at(Level::best(), op, items)
+}
+
+/// Reduces with the instructions of a level that the machine has.
+fn reduce_at<Op: Monoid, S: Items<Op::Item> + ?Sized>(level: Level, op: &Op, items: &S) -> Value<Op> {
+    let acc = fold(level, op, items);
+    let empty = acc.is_none();
+    Op::Empty::value(op.finish(acc.unwrap_or_else(|| op.identity())), empty)
+}
+
+/// The unfinished value of all items; `None` if there are none.
+fn fold<Op: Monoid, S: Items<Op::Item> + ?Sized>(level: Level, op: &Op, items: &S) -> Option<Op::Acc> {
+    let item_bytes = size_of::<Op::Item>() as u64;
+    let shape = Shape::new(items.len(), size_of::<Op::Item>());
+    let lanes = shape.lanes();
+    match shape.chunks {
+        0 => None,
+        1 => Some(chunk_value(level, op, items, 0..shape.n, lanes, &mut Scratch::new())),
+        chunks => {
+            let value = |scratch: &mut Scratch<Op>, k: u64| {
+                chunk_value(level, op, items, shape.chunk_range(k), lanes, scratch)
+            };
+            let mut values: Vec<Op::Acc> = Vec::new();
+            if shape.n.saturating_mul(item_bytes) < PARALLEL_BYTES {
+                let mut scratch = Scratch::new();
+                values.extend((0..chunks).map(|k| value(&mut scratch, k)));
+            } else {
+                let a_task = (TASK_BYTES / (shape.chunk * item_bytes).max(1)).max(1);
+                (0..chunks as usize)
+                    .into_par_iter()
+                    .with_min_len(a_task as usize)
+                    .map_init(Scratch::new, |scratch, k| value(scratch, k as u64))
+                    .collect_into_vec(&mut values);
+            }
+            Some(fold_values(op, values))
+        }
+    }
+}
+
+/// Combines neighbours until one value is left, which an odd one out reaches unchanged. `values` has at least one;
+/// what is in both afterwards is of no use.
+#[inline(always)]
+fn pairwise<Op: Monoid>(op: &Op, values: &mut Vec<Op::Acc>, other: &mut Vec<Op::Acc>) -> Op::Acc {
+    let (mut from, mut to) = (values, other);
+    while from.len() > 1 {
+        let (pairs, rest) = from.as_chunks::<2>();
+        to.clear();
+        to.extend(pairs.iter().map(|&[left, right]| op.combine(left, right)));
+        to.extend_from_slice(rest);
+        std::mem::swap(&mut from, &mut to);
+    }
+    from[0]
+}
+
+/// Folds the chunks' values over [`FOLD_LANES`] lanes.
+fn fold_values<Op: Monoid>(op: &Op, mut values: Vec<Op::Acc>) -> Op::Acc {
+    let lanes = values.len().min(FOLD_LANES as usize);
+    let (acc, rest) = values.split_at_mut(lanes);
+    for row in rest.chunks(lanes) {
+        for (acc, &value) in acc.iter_mut().zip(row) {
+            *acc = op.combine(*acc, value);
+        }
+    }
+    values.truncate(lanes);
+    pairwise(op, &mut values, &mut Vec::with_capacity(lanes / 2 + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    //! Held to the definition, `monoid::tree::reduce`, bit for bit.
+
+    use super::*;
+    use warpfold_monoid::{
+        GivesIdentity, Max, Min, NanMax, NanMin, NanProduct, NanSum, Plain, Product, Sum, tree,
+    };
+
+    /// Sizes around every boundary of the tree for items of `bytes` bytes.
+    fn sizes(bytes: usize) -> Vec<u64> {
+        let vector = tree::vector_len(bytes) as u64;
+        let mut sizes = vec![];
+        for around in [0, 32, 256, 1024, 2048, 4096, 8192, 16384, 65536] {
+            let n = around * vector;
+            sizes.extend([n.saturating_sub(vector + 1), n.saturating_sub(1), n, n + 1, n + vector + 1]);
+        }
+        sizes.extend([100_003, 3_000_000]);
+        sizes.sort();
+        sizes.dedup();
+        sizes
+    }
+
+    fn mix(i: u64) -> u64 {
+        let mut z = (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z ^ (z >> 27)
+    }
+
+    fn check<Op: Monoid>(op: Op, item: impl Fn(u64) -> Op::Item, bits: impl Fn(Value<Op>) -> u64) {
+        let sizes = sizes(size_of::<Op::Item>());
+        let items: Vec<Op::Item> = (0..*sizes.last().unwrap()).map(item).collect();
+        for n in sizes {
+            let items = &items[..n as usize];
+            let defined = bits(tree::reduce(&op, items));
+            for level in Level::all() {
+                let ours = bits(reduce_at(level, &op, items));
+                assert_eq!(ours, defined, "{} of {n} items, {level:?}", std::any::type_name::<Op>());
+            }
+        }
+    }
+
+    fn float(i: u64) -> f64 {
+        let bits = mix(i);
+        let scale = (2.0f64).powi((bits % 40) as i32 - 20);
+        ((bits >> 11) as f64 / (1u64 << 53) as f64 - 0.5) * scale
+    }
+
+    #[test]
+    fn floats() {
+        check(Sum::<f32>::new(), |i| float(i) as f32, |v| v.to_bits() as u64);
+        check(Sum::<f64>::new(), float, f64::to_bits);
+        let near_one = |i| 1.0 + float(i) * 1e-8;
+        check(Product::<f32>::new(), |i| near_one(i) as f32, |v| v.to_bits() as u64);
+        check(Product::<f64>::new(), near_one, f64::to_bits);
+        let option = |v: Option<f64>| v.map_or(1, f64::to_bits);
+        check(Min::<f64>::new(), float, option);
+        check(Max::<f64>::new(), float, option);
+        let holes = |i| if mix(i).is_multiple_of(5) { f64::NAN } else { float(i) };
+        check(NanMin::<f64>::new(), holes, option);
+        check(NanMax::<f64>::new(), holes, option);
+        check(NanSum::<f64>::new(), holes, f64::to_bits);
+        check(
+            NanProduct::<f64>::new(),
+            |i| if i.is_multiple_of(3) { f64::NAN } else { near_one(i) },
+            f64::to_bits,
+        );
+    }
+
+    #[test]
+    fn integers() {
+        check(Sum::<i32>::new(), |i| mix(i) as i32, |v| v as u64);
+        check(Sum::<i32, i64>::new(), |i| mix(i) as i32, |v| v as u64);
+        check(Sum::<u64>::new(), mix, |v| v);
+        check(Product::<u32>::new(), |i| mix(i) as u32 | 1, |v| v as u64);
+        check(Product::<i64>::new(), |i| mix(i) as i64 | 1, |v| v as u64);
+        check(Min::<i64>::new(), |i| mix(i) as i64, |v| v.unwrap_or(1) as u64);
+        check(Max::<u32>::new(), |i| mix(i) as u32, |v| v.unwrap_or(1) as u64);
+    }
+
+    /// Every level at every length up to 2500, from starts at any distance from a vector's alignment.
+    fn check_short<Op: Monoid>(op: Op, item: impl Fn(u64) -> Op::Item, bits: impl Fn(Value<Op>) -> u64) {
+        let items: Vec<Op::Item> = (0..2516).map(item).collect();
+        for n in 0..=2500 {
+            let items = &items[n % 17..][..n];
+            let defined = bits(tree::reduce(&op, items));
+            for level in Level::all() {
+                let ours = bits(reduce_at(level, &op, items));
+                assert_eq!(ours, defined, "{} of {n} items, {level:?}", std::any::type_name::<Op>());
+            }
+        }
+    }
+
+    #[test]
+    fn every_short_length_and_alignment() {
+        check_short(Sum::<f32>::new(), |i| float(i) as f32, |v| v.to_bits() as u64);
+        check_short(Sum::<f64>::new(), float, f64::to_bits);
+        check_short(NanSum::<f64>::new(), float, f64::to_bits);
+        check_short(Sum::<i32>::new(), |i| mix(i) as i32, |v| v as u64);
+        check_short(Min::<f32>::new(), |i| float(i) as f32, |v| v.map_or(1, |v| v.to_bits() as u64));
+        check_short(Max::<f64>::new(), float, |v| v.map_or(1, f64::to_bits));
+    }
+
+    #[test]
+    fn random_lengths_and_starts() {
+        let f64s: Vec<f64> = (0..1_500_000).map(float).collect();
+        let f32s: Vec<f32> = f64s.iter().map(|&x| x as f32).collect();
+        for i in 0..40 {
+            let n = (mix(i) % (1 << (i % 21))) as usize;
+            let start = (mix(i + 1000) % 33) as usize;
+            let (narrow, wide) = (&f32s[start..][..n], &f64s[start..][..n]);
+            let (op32, op64) = (Sum::<f32>::new(), Sum::<f64>::new());
+            let defined = (tree::reduce(&op32, narrow).to_bits(), tree::reduce(&op64, wide).to_bits());
+            for level in Level::all() {
+                let ours =
+                    (reduce_at(level, &op32, narrow).to_bits(), reduce_at(level, &op64, wide).to_bits());
+                assert_eq!(ours, defined, "{n} items from {start}, {level:?}");
+            }
+        }
+    }
+
+    /// Values that vectorised minima get wrong, anywhere: against an oracle of its own, the total order of the bits.
+    #[test]
+    fn zeros_of_both_signs_infinities_and_nans() {
+        let special =
+            [0.0, -0.0, 1.0, -1.0, 5e-324, f64::MAX, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, -f64::NAN];
+        // Few values at a time, or else every minimum is minus infinity, and mostly without a NaN.
+        let palettes: [&[usize]; 8] =
+            [&[0, 1], &[1, 0, 2], &[3, 1, 0], &[6, 0, 4], &[7, 5], &[8, 0, 1], &[9, 3], &[0, 1, 2, 3, 6, 8]];
+        let option = |v: Option<f64>| v.map(f64::to_bits);
+        for (seed, palette) in (0u64..).zip(palettes.iter().cycle()).take(40) {
+            for n in [1, 2, 31, 33, 64, 100, 1000, 8193] {
+                let pick = |i| palette[(mix(i ^ (seed << 32)) % palette.len() as u64) as usize];
+                let wide: Vec<f64> = (0..n).map(|i| special[pick(i)]).collect();
+                let narrow: Vec<f32> = wide.iter().map(|&x| x as f32).collect();
+                let numbers = || wide.iter().copied().filter(|x| !x.is_nan());
+                let (least, greatest) = (numbers().min_by(f64::total_cmp), numbers().max_by(f64::total_cmp));
+                let nan = wide.iter().any(|x| x.is_nan()).then_some(f64::NAN);
+                let expected = [
+                    option(nan.or(least)),
+                    option(nan.or(greatest)),
+                    option(least.or(nan)),
+                    option(greatest.or(nan)),
+                ];
+                // 5e-324 is zero in f32, and f64::MAX infinity: not the same order of special values.
+                let as_f32 = !palette.iter().any(|p| [4, 5].contains(p));
+                for level in Level::all() {
+                    let ours = [
+                        option(reduce_at(level, &Min::<f64>::new(), &wide[..])),
+                        option(reduce_at(level, &Max::<f64>::new(), &wide[..])),
+                        option(reduce_at(level, &NanMin::<f64>::new(), &wide[..])),
+                        option(reduce_at(level, &NanMax::<f64>::new(), &wide[..])),
+                    ];
+                    assert_eq!(ours, expected, "{wide:?}, {level:?}");
+                    let ours = [
+                        option(reduce_at(level, &Min::<f32>::new(), &narrow[..]).map(f64::from)),
+                        option(reduce_at(level, &Max::<f32>::new(), &narrow[..]).map(f64::from)),
+                        option(reduce_at(level, &NanMin::<f32>::new(), &narrow[..]).map(f64::from)),
+                        option(reduce_at(level, &NanMax::<f32>::new(), &narrow[..]).map(f64::from)),
+                    ];
+                    assert!(
+                        !as_f32 || ours == expected,
+                        "{narrow:?}, {level:?}: {ours:x?}, not {expected:x?}"
+                    );
+                }
+                check_special_sums(&wide, &narrow);
+            }
+        }
+    }
+
+    fn check_special_sums(wide: &[f64], narrow: &[f32]) {
+        let (op32, op64) = (Sum::<f32>::new(), Sum::<f64>::new());
+        let defined = (tree::reduce(&op32, narrow).to_bits(), tree::reduce(&op64, wide).to_bits());
+        for level in Level::all() {
+            let ours = (reduce_at(level, &op32, narrow).to_bits(), reduce_at(level, &op64, wide).to_bits());
+            assert_eq!(ours, defined, "{wide:?}, {level:?}");
+        }
+    }
+
+    /// Commutative only up to what is asked of it: its bits show any other grouping, and `push` differs from
+    /// `combine`, so that using one for the other shows too. Indices count as well.
+    #[repr(C)]
+    #[derive(Clone, Copy)]
+    struct Grouping {
+        salt: u64,
+    }
+
+    // SAFETY: repr(C), one u64.
+    unsafe impl Plain for Grouping {}
+
+    impl Monoid for Grouping {
+        type Item = [u8; 3];
+        type Acc = [u64; 3];
+        type Output = u64;
+        type Empty = GivesIdentity;
+        const COMMUTATIVE: bool = true;
+        fn identity(&self) -> [u64; 3] {
+            [u64::MAX; 3]
+        }
+        fn lift(&self, item: [u8; 3], index: u64) -> [u64; 3] {
+            [item[0] as u64 ^ mix(index), item[1] as u64 ^ self.salt, item[2] as u64]
+        }
+        fn push(&self, acc: [u64; 3], item: [u8; 3], index: u64) -> [u64; 3] {
+            [
+                mix(acc[0] ^ item[0] as u64),
+                acc[1].wrapping_mul(31).wrapping_add(index),
+                acc[2] + item[2] as u64,
+            ]
+        }
+        fn combine(&self, a: [u64; 3], b: [u64; 3]) -> [u64; 3] {
+            [mix(a[0]).wrapping_add(b[0]), a[1].wrapping_mul(17) ^ b[1], a[2] + b[2]]
+        }
+        fn finish(&self, acc: [u64; 3]) -> u64 {
+            acc[0] ^ acc[1].rotate_left(20) ^ acc[2].rotate_left(40)
+        }
+    }
+
+    #[test]
+    fn a_custom_operator_with_odd_sizes_and_parameters() {
+        check(Grouping { salt: 77 }, |i| mix(i).to_le_bytes()[..3].try_into().unwrap(), |v| v);
+    }
+
+    /// Panics when it meets its identity: absent operands must be skipped, never padded.
+    #[repr(C)]
+    #[derive(Clone, Copy)]
+    struct Sentinel;
+
+    // SAFETY: zero bytes.
+    unsafe impl Plain for Sentinel {}
+
+    impl Monoid for Sentinel {
+        type Item = u8;
+        type Acc = u32;
+        type Output = u32;
+        type Empty = GivesIdentity;
+        const COMMUTATIVE: bool = true;
+        fn identity(&self) -> u32 {
+            u32::MAX
+        }
+        fn lift(&self, item: u8, _index: u64) -> u32 {
+            item as u32
+        }
+        fn combine(&self, left: u32, right: u32) -> u32 {
+            assert!(left != u32::MAX && right != u32::MAX, "met the identity");
+            left.wrapping_add(right) & 0xffff
+        }
+        fn finish(&self, acc: u32) -> u32 {
+            acc
+        }
+    }
+
+    #[test]
+    fn padding_is_never_seen() {
+        check(Sentinel, |i| mix(i) as u8, |v| v as u64);
+    }
+
+    #[test]
+    fn read_items_give_the_bits_of_a_slice() {
+        struct Strided<'a>(&'a [f32]);
+        impl Items<f32> for Strided<'_> {
+            fn len(&self) -> u64 {
+                self.0.len() as u64 / 2
+            }
+            fn get(&self, index: u64) -> f32 {
+                self.0[2 * index as usize]
+            }
+        }
+        let op = Sum::<f32>::new();
+        let wide: Vec<f32> = (0..400_000).map(|i| float(i) as f32).collect();
+        for n in [0, 1, 33, 2049, 8192, 8193, 200_000] {
+            let packed: Vec<f32> = wide.iter().copied().step_by(2).take(n).collect();
+            let read = reduce(&op, &Strided(&wide[..2 * n]));
+            assert_eq!(read.to_bits(), tree::reduce(&op, &packed).to_bits(), "n = {n}");
+        }
+    }
+}

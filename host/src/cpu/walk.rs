@@ -1,0 +1,272 @@
+//! One chunk's value: its lanes as one array of accumulators, which vectorises for any operator.
+//!
+//! Everything here is inlined into one function for each [`Level`], where the compiler vectorises it with that level's
+//! instructions.
+
+use std::ops::Range;
+
+use warpfold_monoid::Monoid;
+
+#[cfg(target_arch = "x86_64")]
+use super::sums;
+use super::{Level, pairwise};
+use crate::Items;
+
+/// Rows that one pass over the lanes takes in.
+const ROWS: usize = 4;
+
+/// Places in memory that are read side by side where any order suits. One alone would not keep memory busy: processors
+/// fetch ahead up to the end of a page only.
+const STREAMS: usize = 4;
+
+/// Accumulators of each stream.
+const WIDTH: usize = 8;
+
+/// Items of a stream that one step takes in, two for each accumulator. With one, compilers see a loop over rows whose
+/// lanes they may shuffle together, and do for integers, at a loss.
+const ROW: usize = 2 * WIDTH;
+
+/// Items that are read at once where any order suits.
+const PIECE: u64 = 16384;
+
+/// Bytes to which the streams are aligned: the loads of most levels then never straddle two cache lines.
+const ALIGNMENT: usize = 32;
+
+/// What a thread reuses from chunk to chunk.
+pub(super) struct Scratch<Op: Monoid> {
+    lanes: Vec<Op::Acc>,
+    pairs: Vec<Op::Acc>,
+    items: Vec<Op::Item>,
+}
+
+impl<Op: Monoid> Scratch<Op> {
+    /// Nothing yet.
+    pub(super) fn new() -> Self {
+        Scratch { lanes: Vec::new(), pairs: Vec::new(), items: Vec::new() }
+    }
+}
+
+/// The value of one chunk, which has at least one item.
+#[inline]
+pub(super) fn chunk_value<Op: Monoid, S: Items<Op::Item> + ?Sized>(
+    level: Level,
+    op: &Op,
+    items: &S,
+    range: Range<u64>,
+    lanes: u64,
+    scratch: &mut Scratch<Op>,
+) -> Op::Acc {
+    match level {
+        Level::Base => walk(op, items, range, lanes, scratch),
+        // SAFETY: a level is only used where the machine has it.
+        #[cfg(target_arch = "x86_64")]
+        Level::V3 => unsafe { walk_v3(op, items, range, lanes, scratch) },
+        // SAFETY: a level is only used where the machine has it.
+        #[cfg(target_arch = "x86_64")]
+        Level::V4 => unsafe { walk_v4(op, items, range, lanes, scratch) },
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt")]
+fn walk_v3<Op: Monoid, S: Items<Op::Item> + ?Sized>(
+    op: &Op,
+    items: &S,
+    range: Range<u64>,
+    lanes: u64,
+    scratch: &mut Scratch<Op>,
+) -> Op::Acc {
+    match sums::chunk_value::<Op, S>(items, range.clone(), lanes, &mut scratch.items) {
+        Some(value) => value,
+        None => walk(op, items, range, lanes, scratch),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,avx512f,avx512bw,avx512dq,avx512vl")]
+fn walk_v4<Op: Monoid, S: Items<Op::Item> + ?Sized>(
+    op: &Op,
+    items: &S,
+    range: Range<u64>,
+    lanes: u64,
+    scratch: &mut Scratch<Op>,
+) -> Op::Acc {
+    match sums::chunk_value::<Op, S>(items, range.clone(), lanes, &mut scratch.items) {
+        Some(value) => value,
+        None => walk(op, items, range, lanes, scratch),
+    }
+}
+
+#[inline(always)]
+fn walk<Op: Monoid, S: Items<Op::Item> + ?Sized>(
+    op: &Op,
+    items: &S,
+    range: Range<u64>,
+    lanes: u64,
+    scratch: &mut Scratch<Op>,
+) -> Op::Acc {
+    if Op::ANY_ORDER {
+        walk_in_any_order(op, items, range, scratch)
+    } else {
+        walk_lanes(op, items, range, lanes, scratch)
+    }
+}
+
+#[inline(always)]
+fn walk_lanes<Op: Monoid, S: Items<Op::Item> + ?Sized>(
+    op: &Op,
+    items: &S,
+    range: Range<u64>,
+    lanes: u64,
+    scratch: &mut Scratch<Op>,
+) -> Op::Acc {
+    let Scratch { lanes: acc, pairs, items: read } = scratch;
+    let block = ROWS as u64 * lanes;
+    let mut next = range.start;
+    acc.clear();
+    if range.end - next >= block {
+        lift_rows(op, acc, items.run(next..next + block, read), next);
+        next += block;
+    } else {
+        let end = range.end.min(next + lanes);
+        let row = items.run(next..end, read);
+        acc.extend(row.iter().zip(next..).map(|(&item, index)| op.lift(item, index)));
+        next = end;
+    }
+    while range.end - next >= block {
+        push_rows(op, acc, items.run(next..next + block, read), next);
+        next += block;
+    }
+    while next < range.end {
+        let end = range.end.min(next + lanes);
+        let row = items.run(next..end, read);
+        for ((acc, &item), index) in acc.iter_mut().zip(row).zip(next..) {
+            *acc = op.push(*acc, item, index);
+        }
+        next = end;
+    }
+    pairwise(op, acc, pairs)
+}
+
+/// Four equal parts: the rows of a block of [`ROWS`] rows, or the [`STREAMS`].
+#[inline(always)]
+fn split_rows<T>(rows: &[T]) -> [&[T]; 4] {
+    let lanes = rows.len() / 4;
+    let (a, rest) = rows.split_at(lanes);
+    let (b, rest) = rest.split_at(lanes);
+    let (c, d) = rest.split_at(lanes);
+    [a, b, c, &d[..lanes]]
+}
+
+/// Pushes [`ROWS`] whole rows, so that an accumulator is loaded and stored once for all of them.
+#[inline(always)]
+fn push_rows<Op: Monoid>(op: &Op, acc: &mut [Op::Acc], rows: &[Op::Item], index: u64) {
+    let step = acc.len() as u64;
+    let [a, b, c, d] = split_rows(rows);
+    let rows = a.iter().zip(b).zip(c.iter().zip(d));
+    for ((acc, ((&a, &b), (&c, &d))), index) in acc.iter_mut().zip(rows).zip(index..) {
+        let mut value = op.push(*acc, a, index);
+        value = op.push(value, b, index + step);
+        value = op.push(value, c, index + 2 * step);
+        *acc = op.push(value, d, index + 3 * step);
+    }
+}
+
+/// Lifts the first of [`ROWS`] whole rows and pushes the others.
+#[inline(always)]
+fn lift_rows<Op: Monoid>(op: &Op, acc: &mut Vec<Op::Acc>, rows: &[Op::Item], index: u64) {
+    let step = (rows.len() / ROWS) as u64;
+    let [a, b, c, d] = split_rows(rows);
+    let rows = a.iter().zip(b).zip(c.iter().zip(d));
+    acc.extend(rows.zip(index..).map(|(((&a, &b), (&c, &d)), index)| {
+        let mut value = op.lift(a, index);
+        value = op.push(value, b, index + step);
+        value = op.push(value, c, index + 2 * step);
+        op.push(value, d, index + 3 * step)
+    }));
+}
+
+#[inline(always)]
+fn walk_in_any_order<Op: Monoid, S: Items<Op::Item> + ?Sized>(
+    op: &Op,
+    items: &S,
+    range: Range<u64>,
+    scratch: &mut Scratch<Op>,
+) -> Op::Acc {
+    let mut next = range.start;
+    let mut total: Option<Op::Acc> = None;
+    while next < range.end {
+        let end = range.end.min(next + PIECE);
+        let run = items.run(next..end, &mut scratch.items);
+        let value = piece(op, run, next);
+        total = Some(match total {
+            Some(total) => op.combine(total, value),
+            None => value,
+        });
+        next = end;
+    }
+    total.unwrap_or_else(|| op.identity())
+}
+
+/// The value of some items, at least one.
+#[inline(always)]
+fn piece<Op: Monoid>(op: &Op, items: &[Op::Item], index: u64) -> Op::Acc {
+    let Some((first, rest)) = items.split_first_chunk::<{ STREAMS * WIDTH }>() else {
+        let mut acc = op.lift(items[0], index);
+        for (&item, index) in items.iter().zip(index..).skip(1) {
+            acc = op.push(acc, item, index);
+        }
+        return acc;
+    };
+    let mut acc: [Op::Acc; STREAMS * WIDTH] =
+        std::array::from_fn(|lane| op.lift(first[lane], index + lane as u64));
+    let index = index + first.len() as u64;
+    let (head, rest) = rest.split_at(rest.as_ptr().align_offset(ALIGNMENT).min(rest.len()));
+    push_in_turn(op, &mut acc, head, index);
+    let index = index + head.len() as u64;
+    let (streams, tail) = rest.split_at(rest.len() / (STREAMS * ROW) * (STREAMS * ROW));
+    let step = (streams.len() / STREAMS) as u64;
+    let [a, b, c, d] = split_rows(streams).map(|stream| stream.as_chunks::<ROW>().0);
+    let (lanes, _) = acc.as_chunks_mut::<WIDTH>();
+    if let [acc_a, acc_b, acc_c, acc_d] = lanes {
+        for (row, (((a, b), c), d)) in a.iter().zip(b).zip(c).zip(d).enumerate() {
+            let index = index + (row * ROW) as u64;
+            push_row(op, acc_a, a, index);
+            push_row(op, acc_b, b, index + step);
+            push_row(op, acc_c, c, index + 2 * step);
+            push_row(op, acc_d, d, index + 3 * step);
+        }
+    }
+    push_in_turn(op, &mut acc, tail, index + streams.len() as u64);
+    let mut width = STREAMS * WIDTH / 2;
+    while width > 0 {
+        for lane in 0..width {
+            acc[lane] = op.combine(acc[lane], acc[lane + width]);
+        }
+        width /= 2;
+    }
+    acc[0]
+}
+
+/// Pushes two items into each accumulator of a stream.
+#[inline(always)]
+fn push_row<Op: Monoid>(op: &Op, acc: &mut [Op::Acc; WIDTH], row: &[Op::Item; ROW], index: u64) {
+    for lane in 0..WIDTH {
+        acc[lane] = op.push(acc[lane], row[lane], index + lane as u64);
+    }
+    for lane in 0..WIDTH {
+        acc[lane] = op.push(acc[lane], row[WIDTH + lane], index + (WIDTH + lane) as u64);
+    }
+}
+
+/// Pushes items into the accumulators, one after the other and again from the first.
+#[inline(always)]
+fn push_in_turn<Op: Monoid>(op: &Op, acc: &mut [Op::Acc], items: &[Op::Item], index: u64) {
+    let mut index = index;
+    for row in items.chunks(acc.len()) {
+        for (acc, &item) in acc.iter_mut().zip(row) {
+            *acc = op.push(*acc, item, index);
+            index += 1;
+        }
+    }
+}
