@@ -401,8 +401,8 @@ where
     /// Items of a range, folded from the left.
     fn fold(&self, items: &[Op::Item], range: Range<usize>) -> Term<Op::Acc> {
         let mut acc = self.op.lift(items[range.start], range.start);
-        for i in range.start + 1..range.end {
-            acc = self.op.push(acc, items[i], i);
+        for (i, &item) in items[..range.end].iter().enumerate().skip(range.start + 1) {
+            acc = self.op.push(acc, item, i);
         }
         let expression = match range.len() {
             1 => format!("x{}", range.start),
@@ -444,8 +444,8 @@ where
             operator: type_name::<Op>(),
             law,
             items: violation::shown(items),
-            left: Side { expression: left_is, value: format!("{left:?}") },
-            right: Side { expression: right_is, value: format!("{right:?}") },
+            left: Box::new(Side { expression: left_is, value: format!("{left:?}") }),
+            right: Box::new(Side { expression: right_is, value: format!("{right:?}") }),
         })
     }
 }

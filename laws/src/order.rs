@@ -84,7 +84,7 @@ fn compare<Op: Monoid<Item: Debug, Output: Debug>>(
         operator: type_name::<Op>(),
         law: Law::Order,
         items: violation::shown(items),
-        left: Side { expression: "from left to right".to_string(), value: format!("{left:?}") },
-        right: Side { expression: "in the tree".to_string(), value: format!("{right:?}") },
+        left: Box::new(Side { expression: "from left to right".to_string(), value: format!("{left:?}") }),
+        right: Box::new(Side { expression: "in the tree".to_string(), value: format!("{right:?}") }),
     })
 }

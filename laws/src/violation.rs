@@ -78,9 +78,9 @@ pub enum Violation {
         /// The items.
         items: String,
         /// One result.
-        left: Side,
+        left: Box<Side>,
         /// The other.
-        right: Side,
+        right: Box<Side>,
     },
     /// A method of the operator panicked.
     #[error(

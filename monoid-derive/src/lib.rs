@@ -216,7 +216,7 @@ fn refuse(ty: &Type) -> syn::Result<()> {
         }
         _ => return Ok(()),
     };
-    Err(Error::new(ty.span(), why))
+    Err(Error::new_spanned(ty, why))
 }
 
 /// Does the field's type depend on one of the parameters?

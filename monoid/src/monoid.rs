@@ -21,7 +21,7 @@ use crate::Plain;
 ///   commutative: an item keeps its index wherever it is combined.
 ///
 /// The crate `warpfold-laws` tests them. Sizes have [limits](crate::limits); an operator without an identity, a start
-/// value, a map in front and several operators in one pass are [adapters](crate::adapters) and [tuples](crate::fused).
+/// value, a map in front and several operators in one pass are [adapters](crate::adapters) and [tuples](mod@crate::fused).
 ///
 /// # Example
 ///
