@@ -4,13 +4,23 @@
 //! function of their number and of the operator alone, which every backend follows to the bit.
 #![no_std]
 
+// Under this name the derive macro finds the crate, here too.
+extern crate self as warpfold_monoid;
+
+pub mod adapters;
 mod element;
+pub mod fused;
+pub mod limits;
 mod monoid;
 mod ops;
 mod plain;
 pub mod tree;
 
+pub use adapters::{Elementwise, Map, MapFn, NonEmpty, Ordered, Semigroup, WithInitial};
 pub use element::{DoubleDouble, Element, Float, ProductAccumulator, SumAccumulator};
+pub use fused::{Unaligned, fused};
 pub use monoid::{GivesIdentity, GivesNone, Monoid, OnEmpty, Value};
 pub use ops::{Max, Min, NanMax, NanMin, NanProduct, NanSum, Product, Sum};
-pub use plain::{Plain, fingerprint};
+pub use plain::{Plain, fingerprint, zeroed};
+#[cfg(feature = "derive")]
+pub use warpfold_monoid_derive::Plain;

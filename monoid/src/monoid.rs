@@ -17,7 +17,11 @@ use crate::Plain;
 ///   identity is not neutral to the last bit (`0.0 + -0.0`) still gives exact results.
 /// - `push(acc, item, i)` means `combine(acc, lift(item, i))`. It may round differently (it is part of the
 ///   canonical order) but must not change the meaning.
-/// - If `COMMUTATIVE`, `combine(a, b)` and `combine(b, a)` mean the same.
+/// - If `COMMUTATIVE`, `combine(a, b)` and `combine(b, a)` mean the same. An operator that looks at `index` may be
+///   commutative: an item keeps its index wherever it is combined.
+///
+/// The crate `warpfold-laws` tests them. Sizes have [limits](crate::limits); an operator without an identity, a start
+/// value, a map in front and several operators in one pass are [adapters](crate::adapters) and [tuples](mod@crate::fused).
 ///
 /// # Example
 ///
@@ -27,11 +31,8 @@ use crate::Plain;
 /// use warpfold_monoid::{GivesIdentity, Monoid, Plain};
 ///
 /// #[repr(C)]
-/// #[derive(Clone, Copy)]
+/// #[derive(Clone, Copy, Plain)]
 /// struct Over { threshold: f32 }
-///
-/// // SAFETY: repr(C), one f32.
-/// unsafe impl Plain for Over {}
 ///
 /// impl Monoid for Over {
 ///     type Item = f32;
@@ -85,10 +86,17 @@ pub trait Monoid: Plain {
 
     /// Turns the last accumulator into the result.
     fn finish(&self, acc: Self::Acc) -> Self::Output;
+
+    /// The result of a reduction of no items, which device memory receives and the host's [`Value`] is made from: the
+    /// finished identity, unless an adapter knows better (a start value).
+    #[inline(always)]
+    fn finish_empty(&self) -> Self::Output {
+        self.finish(self.identity())
+    }
 }
 
-/// What a reduction of no items is on the host, for an operator with output `T`. Device memory always receives the
-/// finished identity.
+/// What a reduction of no items is on the host, for an operator with output `T`. Device memory always receives
+/// [`finish_empty`](Monoid::finish_empty).
 pub trait OnEmpty<T> {
     /// The host's result type.
     type Value;

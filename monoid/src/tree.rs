@@ -13,7 +13,7 @@
 //!
 //! An operand that is not there is skipped; nothing is ever combined with an identity.
 
-use crate::{Monoid, OnEmpty, monoid::Value};
+use crate::{Monoid, OnEmpty, limits, monoid::Value};
 
 /// Bytes that one thread loads at once; a lane group is this wide.
 pub const VECTOR_BYTES: usize = 16;
@@ -133,6 +133,7 @@ fn node<Op: Monoid>(op: &Op, low: u64, width: u64, len: u64, value: &dyn Fn(u64)
 ///
 /// The plain definition of the canonical order, one item at a time.
 pub fn fold<Op: Monoid>(op: &Op, n: u64, item: &dyn Fn(u64) -> Op::Item) -> Option<Op::Acc> {
+    const { limits::check::<Op>() };
     let shape = Shape::new(n, size_of::<Op::Item>());
     if n == 0 {
         return None;
@@ -173,5 +174,9 @@ pub fn fold<Op: Monoid>(op: &Op, n: u64, item: &dyn Fn(u64) -> Op::Item) -> Opti
 /// ```
 pub fn reduce<Op: Monoid>(op: &Op, items: &[Op::Item]) -> Value<Op> {
     let acc = fold(op, items.len() as u64, &|i| items[i as usize]);
-    Op::Empty::value(op.finish(acc.unwrap_or_else(|| op.identity())), items.is_empty())
+    let output = match acc {
+        Some(acc) => op.finish(acc),
+        None => op.finish_empty(),
+    };
+    Op::Empty::value(output, items.is_empty())
 }
