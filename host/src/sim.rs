@@ -300,7 +300,7 @@ mod tests {
     fn operators_without_an_export_and_of_another_layout_are_refused() {
         let error = engine(&TABLE).reducer(Sum::<i64>::new()).unwrap_err();
         let Error::NoKernel { line, .. } = &error else { panic!("{error}") };
-        assert_eq!(line, "my_operator => Sum<i64>,");
+        assert_eq!(line, "my_operator => Sum<i64, i64>,");
         let mut export = TABLE.exports[0];
         export.descriptor.item[0] += 4;
         let table = Table { krate: "tests", exports: vec![export].leak() };
