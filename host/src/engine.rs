@@ -79,7 +79,7 @@ impl Engine {
     }
 
     /// The simulator: the kernels that a GPU would run, compiled for the host, on simulated threads, one after the other.
-    /// It checks every access and every barrier, and is thousands of times slower than either: for tests, and for
+    /// It checks every access to memory and every barrier, and is far slower than the CPU backend: for tests, and for
     /// stepping through an operator in a debugger.
     ///
     /// It knows the operators of the tables that [`load`](Engine::load) is given, whose modules it does not need. The

@@ -8,7 +8,7 @@ use warpfold_gpu_kernels::{
 };
 use warpfold_monoid::{Monoid, Plain};
 pub use warpfold_simt::sim::Schedule;
-use warpfold_simt::sim::{self, Buffer, Launch, Options};
+use warpfold_simt::sim::{self, Buffer, Fault, Launch, Options};
 
 use crate::{
     Error, Items,
@@ -135,14 +135,16 @@ impl Simulator {
             op,
         };
         // An address travels where a pointer may not.
-        let params = (&raw const params).expose_provenance();
+        let address = (&raw const params).expose_provenance();
         sim::launch(&launch, &options, || {
             // SAFETY: the parameters of this operator's kernels, whose descriptor was compared, with what their
             // documentation asks for: readable items, a writable output, a workspace of this launch alone. They
             // outlive the launch.
-            unsafe { (entry.simulate)(ptr::with_exposed_provenance(params)) }
+            unsafe { (entry.simulate)(ptr::with_exposed_provenance(address)) }
         })
-        .map_err(|fault| failed(fault.to_string()))?;
+        .map_err(|Fault { place, kind, .. }| {
+            failed(place.map_or_else(|| kind.to_string(), |place| format!("{place}: {kind}")))
+        })?;
         match ticket[..] {
             [] | [0] => Ok(output[0]),
             [left, ..] => Err(failed(format!("it leaves the ticket at {left}, the next launch needs 0"))),
@@ -237,7 +239,10 @@ mod tests {
         items[9_001] = 13;
         let text = reducer.reduce(&items).unwrap_err().to_string();
         assert!(text.contains("superstitious__reduce_short<<<3, 256>>> over 10000 items"), "{text}");
-        assert!(text.contains("block (2, 0, 0)") && text.contains("met 13 at index 9001"), "{text}");
+        assert!(
+            text.contains("items: block (2, 0, 0), thread (") && text.contains("met 13 at index 9001"),
+            "{text}"
+        );
         assert!(text.contains("sim.rs:"), "{text}");
         items[9_001] = 12;
         assert_eq!(reducer.reduce(&items).unwrap(), 10_011, "the engine works on");
@@ -300,7 +305,7 @@ mod tests {
     fn operators_without_an_export_and_of_another_layout_are_refused() {
         let error = engine(&TABLE).reducer(Sum::<i64>::new()).unwrap_err();
         let Error::NoKernel { line, .. } = &error else { panic!("{error}") };
-        assert_eq!(line, "my_operator => Sum<i64>,");
+        assert_eq!(line, "my_operator => Sum<i64, i64>,");
         let mut export = TABLE.exports[0];
         export.descriptor.item[0] += 4;
         let table = Table { krate: "tests", exports: vec![export].leak() };

@@ -20,7 +20,7 @@ pub fn engines() -> Vec<Engine> {
 
 /// Is the engine fast enough to reduce that many items over and over? The simulator is for short arrays only.
 pub fn takes(engine: &Engine, items: usize) -> bool {
-    engine.backend() != Backend::Sim || items <= 10_000
+    engine.backend() != Backend::Sim || items <= 20_000
 }
 
 /// The GPU, for tests of nothing else. Where there is none, a line `skipped: <test>: <why>` says so, which
