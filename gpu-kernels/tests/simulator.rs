@@ -169,12 +169,13 @@ fn lengths(item: usize, most: usize) -> Vec<usize> {
     let groups = (0..10).map(|power| (1_usize << power) * vector * 4);
     let chunks = [SHORT_GROUPS, MAX_GROUPS].map(|groups| groups as usize * vector * 4);
     let several = [1, 2, 3, FOLD_LANES as usize, FOLD_LANES as usize + 1].map(|k| k * chunks[0]);
-    // A last chunk of half a batch is as regular as a whole one.
-    let half = [chunks[0] * 5 / 2];
+    // A last chunk of half a batch is as regular as a whole one; in one of 40 vectors, some warps hold nothing and
+    // one holds a part.
+    let last = [chunks[0] * 5 / 2, chunks[0] * 2 + 40 * vector];
     let edges = groups
         .chain(chunks)
         .chain(several)
-        .chain(half)
+        .chain(last)
         .flat_map(|edge| [edge - 1, edge, edge + 1, edge + vector]);
     let mut lengths: Vec<usize> = (0..40).chain(edges).filter(|&n| n <= most).collect();
     lengths.sort_unstable();

@@ -228,6 +228,7 @@ impl Copy {
             // The programs themselves, not through cargo, so that a hanging one can be stopped.
             let mut child = Command::new(&program)
                 .current_dir(self.root.join(FOLDER))
+                .env("RUST_BACKTRACE", "0")
                 .stdin(Stdio::null())
                 .stdout(log.try_clone()?)
                 .stderr(log.try_clone()?)
