@@ -1,7 +1,7 @@
 //! Every kind of input gives the bits of a slice of the same items: vectors, arrays, ndarray views in both orders,
 //! items read one by one.
 
-use ndarray::{Array1, Array2, Array3, ArrayD, Axis, IxDyn, ShapeBuilder, s};
+use ndarray::{Array2, Array3, ArrayD, Axis, IxDyn, ShapeBuilder, s};
 use warpfold::{Items, Sum};
 
 use crate::support::{Bits, Random, engines, takes};
