@@ -165,12 +165,14 @@ impl Launcher {
         }
         let _current = context.enter_or_error()?;
         // SAFETY: a live stream, by the caller's promise; the context is current.
+        let capturing = unsafe { context.is_capturing(stream)? };
+        // SAFETY: as above.
         let block = unsafe {
-            if context.is_capturing(stream)? {
+            if capturing {
                 gpu.give_to_graph(stream, |capture| match workspace {
                     Some(workspace) => Ok(Some(workspace.block.clone())),
                     None if bytes == 0 => Ok(None),
-                    None => gpu.pool.of_capture(context, stream, capture, bytes).map(Some),
+                    None => gpu.pool.of_capture(stream, capture, bytes).map(Some),
                 })?
             } else {
                 match workspace {
@@ -218,7 +220,9 @@ impl Launcher {
             )
         };
         launched.map_err(|failure| {
-            if workspace.is_none() {
+            if capturing {
+                gpu.pool.discard_captured(stream);
+            } else if workspace.is_none() {
                 // SAFETY: a live stream, by the caller's promise.
                 unsafe { gpu.pool.discard(context, stream) };
             }

@@ -94,7 +94,7 @@ struct Shelves {
     /// Ready for captures.
     spare: Vec<Arc<Block>>,
     /// Given to a capture (by its id) on a stream: work on one stream is in order within a graph, too.
-    captured: HashMap<(u64, u64), Weak<Block>>,
+    captured: HashMap<(u64, usize), Weak<Block>>,
 }
 
 impl Pool {
@@ -130,11 +130,16 @@ impl Pool {
         Ok(block)
     }
 
+    /// Forgets the workspaces of a capture on a stream on which a launch failed.
+    pub(crate) fn discard_captured(&self, stream: CUstream) {
+        self.shelves().captured.retain(|&(_, captured), _| captured != stream.addr());
+    }
+
     /// Forgets the workspace of a stream on which a launch failed.
     ///
     /// # Safety
     ///
-    /// As for [`of_stream`](Pool::of_stream), captured or not.
+    /// As for [`of_stream`](Pool::of_stream).
     pub(crate) unsafe fn discard(&self, context: &Context, stream: CUstream) {
         // SAFETY: the caller's promise.
         let key = unsafe { context.stream_key(stream) };
@@ -142,23 +147,18 @@ impl Pool {
         if let Some(block) = shelves.streams.remove(&key) {
             shelves.retired.push(block);
         }
-        shelves.captured.retain(|&(_, stream), _| stream != key);
     }
 
     /// The workspace of a captured stream: the one this capture already has there, else a spare one.
-    ///
-    /// # Safety
-    ///
-    /// A live stream of the context; the context is current.
-    pub(crate) unsafe fn of_capture(
+    pub(crate) fn of_capture(
         &self,
-        context: &Context,
         stream: CUstream,
         capture: u64,
         bytes: u64,
     ) -> Result<Arc<Block>, Error> {
-        // SAFETY: the caller's promise.
-        let key = (capture, unsafe { context.stream_key(stream) });
+        // By the stream's handle: asking for its id would invalidate the capture, and no other stream has the handle
+        // while this capture goes on.
+        let key = (capture, stream.addr());
         let mut shelves = self.shelves();
         let held = shelves.captured.get(&key).and_then(Weak::upgrade);
         if let Some(block) = held.filter(|block| block.bytes() >= bytes) {
