@@ -150,12 +150,7 @@ impl Pool {
     }
 
     /// The workspace of a captured stream: the one this capture already has there, else a spare one.
-    pub(crate) fn of_capture(
-        &self,
-        stream: CUstream,
-        capture: u64,
-        bytes: u64,
-    ) -> Result<Arc<Block>, Error> {
+    pub(crate) fn of_capture(&self, stream: CUstream, capture: u64, bytes: u64) -> Result<Arc<Block>, Error> {
         // By the stream's handle: asking for its id would invalidate the capture, and no other stream has the handle
         // while this capture goes on.
         let key = (capture, stream.addr());
