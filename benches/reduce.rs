@@ -76,8 +76,17 @@ struct Bench<'a> {
     output: u64,
     _outputs: DeviceArray<f64>,
     stream: CUstream,
-    /// Operator, item bytes, items, how launched; nanoseconds a call of each sample.
-    rows: RefCell<Vec<(String, usize, usize, &'static str, Vec<f64>)>>,
+    rows: RefCell<Vec<Row>>,
+}
+
+/// One measurement.
+struct Row {
+    name: String,
+    item_bytes: usize,
+    n: usize,
+    how: &'static str,
+    /// Nanoseconds a call.
+    samples: Vec<f64>,
 }
 
 impl<'a> Bench<'a> {
@@ -203,7 +212,8 @@ impl<'a> Bench<'a> {
         // Criterion's first samples warm up, with few calls each.
         let samples = samples.split_off(samples.len() / 3);
         if !samples.is_empty() {
-            self.rows.borrow_mut().push((name.to_owned(), size_of::<Op::Item>(), n, how, samples));
+            let item_bytes = size_of::<Op::Item>();
+            self.rows.borrow_mut().push(Row { name: name.to_owned(), item_bytes, n, how, samples });
         }
     }
 
@@ -234,11 +244,11 @@ impl<'a> Bench<'a> {
     fn report(&self) -> Result<(), Box<dyn Error>> {
         let mut text = format!("# {}\n", describe()?);
         text += "operation,length,item_bytes,launch,microseconds,gigabytes_per_second\n";
-        for (name, item, n, how, samples) in self.rows.borrow_mut().iter_mut() {
+        for Row { name, item_bytes, n, how, samples } in self.rows.borrow_mut().iter_mut() {
             samples.sort_by(f64::total_cmp);
             let median = samples[samples.len() / 2];
-            let rate = (*n * *item) as f64 / median;
-            text += &format!("{name},{n},{item},{how},{:.3},{rate:.1}\n", median / 1e3);
+            let rate = (*n * *item_bytes) as f64 / median;
+            text += &format!("{name},{n},{item_bytes},{how},{:.3},{rate:.1}\n", median / 1e3);
         }
         print!("{text}");
         if let Some(folder) = std::env::var_os("WARPFOLD_OUT") {
