@@ -156,7 +156,7 @@ fn embeds(build: &Build) {
         fn main() {
             for module in MODULES {
                 for image in module.images {
-                    println!(\"{} {:?} {} {:?} {}\", module.name, module.entries, image.arch, image.kind, image.bytes.len());
+                    println!(\"{} {:?} {} {:?} {}\", module.name, module.entries, image.arch, image.kind, image.len);
                 }
             }
         }";
@@ -174,7 +174,12 @@ fn embeds(build: &Build) {
     let mut expected = String::new();
     for module in &build.modules {
         for image in &module.images {
-            let length = fs::metadata(&image.path).unwrap().len();
+            let bytes = fs::read(&image.path).unwrap();
+            let length = bytes.len();
+            let name = format!("{}-{}-{:?}", module.group, image.arch.number(), image.kind);
+            let deflated = fs::read(folder.path().join("modules.images").join(name)).unwrap();
+            assert!(deflated.len() < length);
+            assert_eq!(miniz_oxide::inflate::decompress_to_vec(&deflated).unwrap(), bytes);
             let (name, entries, arch) = (&module.group, &module.entries, image.arch.number());
             expected.push_str(&format!("{name} {entries:?} {arch} {:?} {length}\n", image.kind));
         }
