@@ -35,11 +35,9 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let lints = options.filters.is_empty();
     let kernels = !options.no_gpu_build;
     let example = kernels && lints && workspace.root.join(EXAMPLE).join("Cargo.toml").is_file();
-    let planned = 1
-        + 3 * usize::from(lints)
-        + 4 * usize::from(kernels)
-        + usize::from(kernels && lints)
-        + usize::from(example);
+    let both = kernels && lints;
+    let planned =
+        1 + 3 * usize::from(lints) + 4 * usize::from(kernels) + 2 * usize::from(both) + usize::from(example);
     let mut steps = Steps::new(&workspace.target.join("xtask-logs"), planned)?;
     let result = all(workspace, options, &mut steps, lints, example);
     println!("\n{}\n", steps.table());
