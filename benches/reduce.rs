@@ -19,7 +19,7 @@ use criterion::{
     measurement::{Measurement, ValueFormatter},
 };
 use warpfold::{
-    Engine, Max, Min, Monoid, Plain, Product, Reducer, Sum,
+    Compose, DoubleDouble, Engine, Max, MaxSegmentSum, Min, Monoid, Plain, Product, Reducer, Sum,
     cuda::{
         DeviceArray, DeviceView, DeviceViewMut, StreamRef,
         cust::{
@@ -63,6 +63,21 @@ fn main() -> Result<(), Box<dyn Error>> {
     for log in (10..=30).step_by(2) {
         bench.stream(&mut criterion, "sum_f32", &sum, 1 << log)?;
         bench.graph(&mut criterion, "sum_f32", &sum, 1 << log)?;
+    }
+    // Operators of one's own kind: order that matters, several at once.
+    macro_rules! at {
+        ($($name:literal: $op:expr, $log:expr;)*) => {$(
+            let reducer = engine.reducer($op)?;
+            bench.stream(&mut criterion, $name, &reducer, 1 << $log)?;
+            bench.graph(&mut criterion, $name, &reducer, 1 << $log)?;
+        )*};
+    }
+    at! {
+        "compose_f32": Compose::<f32>::new(), 26;
+        "mss_i32": MaxSegmentSum::<i32>::new(), 26;
+        "sum_f32": Sum::<f32>::new(), 28;
+        "summinmax_f32": (Sum::<f32>::new(), Min::<f32>::new(), Max::<f32>::new()), 28;
+        "sum_f32_exact": Sum::<f32, DoubleDouble>::new(), 28;
     }
     bench.every_operator(&mut criterion)?;
     criterion.final_summary();
@@ -237,7 +252,8 @@ impl<'a> Bench<'a> {
             "min_i32": Min<i32>, "min_u32": Min<u32>, "min_i64": Min<i64>, "min_u64": Min<u64>,
             "min_f32": Min<f32>, "min_f64": Min<f64>,
             "max_i32": Max<i32>, "max_u32": Max<u32>, "max_i64": Max<i64>, "max_u64": Max<u64>,
-            "max_f32": Max<f32>, "max_f64": Max<f64>,
+            "max_f32": Max<f32>, "max_f64": Max<f64>, "sum_f32_exact": Sum<f32, DoubleDouble>,
+            "compose_f32": Compose<f32>, "mss_i32": MaxSegmentSum<i32>,
         }
         Ok(())
     }

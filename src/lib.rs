@@ -30,8 +30,8 @@ pub use warpfold_host::{
 };
 pub use warpfold_monoid as monoid;
 pub use warpfold_monoid::{
-    DoubleDouble, Element, Float, GivesIdentity, GivesNone, Max, Min, Monoid, NanMax, NanMin, NanProduct,
-    NanSum, OnEmpty, Plain, Product, Sum, Value,
+    Affine, Compose, DoubleDouble, Element, Float, GivesIdentity, GivesNone, Max, MaxSegmentSum, Min, Monoid,
+    NanMax, NanMin, NanProduct, NanSum, OnEmpty, Plain, Product, Sum, Value,
 };
 
 /// The README's example, compiled and run.

@@ -15,5 +15,6 @@ mod reduce_exact;
 #[cfg(feature = "cuda")]
 mod reduce_gpu;
 mod reduce_inputs;
+mod reduce_order;
 mod reduce_rules;
 mod reduce_sim;

@@ -2,7 +2,7 @@
 //! place, at condition numbers up to 2^25 and 2^50; integers must wrap as whole numbers modulo a power of two do.
 
 use num_bigint::BigInt;
-use warpfold::{Element, Engine, Monoid, Product, Sum};
+use warpfold::{DoubleDouble, Element, Engine, Monoid, Product, Sum};
 
 use crate::support::{
     Bits, Random, engines,
@@ -70,6 +70,34 @@ fn f32_sums_are_correctly_rounded() {
                         condition(&values, &sum)
                     );
                 });
+                check(&engines, Sum::<f32, DoubleDouble>::new(), &items, |result| {
+                    assert_eq!(result.to_bits(), nearest_f32(&sum).to_bits(), "{n} items, exactly");
+                });
+            }
+        }
+    }
+}
+
+/// Sums next to the midpoint of two `f32`: what tips the balance is far below the last place of an `f64`.
+#[test]
+fn exact_f32_sums_are_correctly_rounded_next_to_midpoints() {
+    let engines = engines();
+    let ulp = f32::EPSILON;
+    for exponent in [-100, -30, 0, 40] {
+        let scale = 2f32.powi(exponent);
+        for tip in [0.0, 2f32.powi(-90), -2f32.powi(-90), 2f32.powi(-60), -2f32.powi(-31)] {
+            for base in [1.0, 1.0 + ulp, -1.0, 1.0 - ulp] {
+                let tip = if exponent < 0 { tip * 2f32.powi(40) } else { tip };
+                for n in [3, 100, 10_000] {
+                    let mut items = vec![0.0; n];
+                    items[0] = base * scale;
+                    items[n / 2] = ulp / 2.0 * scale;
+                    items[n - 1] = tip * scale;
+                    let sum = Exact::of(items.iter().map(|&item| item as f64));
+                    check(&engines, Sum::<f32, DoubleDouble>::new(), &items, |result| {
+                        assert_eq!(result.to_bits(), nearest_f32(&sum).to_bits(), "{items:?}");
+                    });
+                }
             }
         }
     }

@@ -4,8 +4,8 @@
 use std::{ffi::c_void, ptr, time::Instant};
 
 use warpfold::{
-    BUILTINS, Engine, Error, Input, Max, Min, Monoid, NanMax, NanMin, NanProduct, NanSum, Product, Reducer,
-    Sum, Value,
+    Affine, BUILTINS, Compose, DoubleDouble, Engine, Error, Input, Max, MaxSegmentSum, Min, Monoid, NanMax,
+    NanMin, NanProduct, NanSum, Product, Reducer, Sum, Value,
     cuda::{
         DeviceArray, DeviceView, DeviceViewMut, StreamRef,
         cust::{
@@ -19,6 +19,7 @@ use warpfold::{
             },
         },
     },
+    monoid::fused::Parts3,
     plan::DeviceFacts,
 };
 
@@ -30,14 +31,17 @@ const MOST: u64 = 1 << 24;
 const GUARD: usize = 32;
 
 /// An item type with data that shows faults.
-trait Data: warpfold::Plain + Bits {
+trait Data: warpfold::Plain + Bits + Guard {
     /// Ordinary values.
     fn ordinary(random: &mut Random) -> Self;
     /// Values of which many can be multiplied.
     fn factor(random: &mut Random) -> Self;
     /// Ordinary values and, now and then, an extreme one.
     fn special(random: &mut Random) -> Self;
-    /// What a reduction must never read: it would change every result.
+}
+
+/// What a reduction must never read, for it would change every result, and never overwrite.
+trait Guard {
     fn guard() -> Self;
 }
 
@@ -59,6 +63,8 @@ macro_rules! integer_data {
                     _ => random.bits() as $type,
                 }
             }
+        }
+        impl Guard for $type {
             fn guard() -> Self {
                 0x5a5a_5a5a_5a5a_5a5a_u64 as $type
             }
@@ -90,11 +96,37 @@ macro_rules! float_data {
                     _ => random.spread(3) as $type,
                 }
             }
+        }
+        impl Guard for $type {
             fn guard() -> Self {
                 1e30
             }
         }
+        impl Data for Affine<$type> {
+            fn ordinary(random: &mut Random) -> Self {
+                // Of many factors near one the product does not run away.
+                let scale = 1.0 + (random.unit() as $type - 0.5) / 4096.0;
+                Affine { scale: if random.bits() & 1 == 0 { scale } else { -scale }, shift: $type::ordinary(random) }
+            }
+            fn factor(random: &mut Random) -> Self {
+                Self::ordinary(random)
+            }
+            fn special(random: &mut Random) -> Self {
+                Affine { scale: $type::factor(random), shift: $type::special(random) }
+            }
+        }
+        impl Guard for Affine<$type> {
+            fn guard() -> Self {
+                Affine { scale: 1e30, shift: 1e30 }
+            }
+        }
     )*};
+}
+
+impl Guard for Parts3<f32, f32, f32> {
+    fn guard() -> Self {
+        Parts3::new(1e30, 1e30, 1e30)
+    }
 }
 
 float_data! { f32 f64 }
@@ -111,6 +143,8 @@ macro_rules! for_every_operator {
             Max<i32>, Max<u32>, Max<i64>, Max<u64>, Max<f32>, Max<f64>,
             NanSum<f32>, NanSum<f64>, NanProduct<f32>, NanProduct<f64>,
             NanMin<f32>, NanMin<f64>, NanMax<f32>, NanMax<f64>,
+            Sum<f32, DoubleDouble>, (Sum<f32>, Min<f32>, Max<f32>),
+            Compose<f32>, Compose<f64>, MaxSegmentSum<i32>, MaxSegmentSum<i32, i64>, MaxSegmentSum<i64>,
         );
         assert_eq!(count, BUILTINS.table.exports.len(), "an operator is left out here");
     }};
@@ -118,7 +152,7 @@ macro_rules! for_every_operator {
         for_every_operator!(@call $test, $arguments, $op);
         $count += 1;
     )*};
-    (@call $test:ident, ($($argument:expr),*), $op:ty) => { $test(<$op>::new(), $($argument),*) };
+    (@call $test:ident, ($($argument:expr),*), $op:ty) => { $test(<$op>::default(), $($argument),*) };
 }
 
 /// Ordinary items, the same for the same seed.
@@ -345,11 +379,11 @@ fn cust_memory_and_contexts_are_taken_as_they_are() {
 #[test]
 fn device_outputs_of_nothing_are_the_identity_and_neighbours_are_left_alone() {
     let Some(engine) = gpu() else { return };
-    fn check<Op: Monoid<Item: Data, Output: Data + PartialEq>>(op: Op, engine: &Engine) {
+    fn check<Op: Monoid<Item: Data, Output: Bits + Guard>>(op: Op, engine: &Engine) {
         let array = upload(engine, &items::<Op::Item>(10_000, 7));
         let reducer = engine.reducer(op).unwrap();
         for n in [0, 1, 10_000] {
-            let mut output = DeviceArray::from_slice(engine, &[<Op::Output as Data>::guard(); 5]).unwrap();
+            let mut output = DeviceArray::from_slice(engine, &[<Op::Output as Guard>::guard(); 5]).unwrap();
             let address = output.view_mut().address() + 2 * size_of::<Op::Output>() as u64;
             // SAFETY: the middle of the output, which is left alone until the scope has waited.
             let mut middle = unsafe { DeviceViewMut::from_raw(address, 1) };
@@ -357,10 +391,10 @@ fn device_outputs_of_nothing_are_the_identity_and_neighbours_are_left_alone() {
             let stream = StreamRef::default_stream();
             engine.scope(stream, |scope| scope.reduce_into(&reducer, &view, &mut middle)).unwrap().unwrap();
             let found: Vec<_> = output.to_vec().unwrap().iter().map(Bits::bits).collect();
-            let guard = <Op::Output as Data>::guard().bits();
+            let guard = <Op::Output as Guard>::guard().bits();
             assert_eq!([found[0], found[1], found[3], found[4]], [guard; 4], "{}", name::<Op>());
             if n == 0 {
-                assert_eq!(found[2], op.finish(op.identity()).bits(), "{}", name::<Op>());
+                assert_eq!(found[2], op.finish_empty().bits(), "{}", name::<Op>());
             }
         }
     }

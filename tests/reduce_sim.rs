@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 
 use warpfold::{
-    BUILTINS, Engine, Error, GivesIdentity, Max, Min, Monoid, NanMax, NanMin, NanProduct, NanSum, Plain,
-    Product, Schedule, SimOptions, Sum, Value,
+    Affine, BUILTINS, Compose, DoubleDouble, Engine, Error, GivesIdentity, Max, MaxSegmentSum, Min, Monoid,
+    NanMax, NanMin, NanProduct, NanSum, Plain, Product, Schedule, SimOptions, Sum, Value,
 };
 
 use crate::support::{Bits, Random, sizes};
@@ -93,7 +93,7 @@ macro_rules! every_export {
     ($($test:ident { $($op:ty: $make:expr,)+ })+) => {
         $(#[test]
         fn $test() {
-            $(walk(<$op>::new(), $make);)+
+            $(walk(<$op>::default(), $make);)+
         })+
 
         #[test]
@@ -154,6 +154,17 @@ every_export! {
         NanMax<f32>: |r| holes(r, float) as f32,
         NanMax<f64>: |r| holes(r, float),
     }
+    exact_and_fused {
+        Sum<f32, DoubleDouble>: |r| float(r) as f32,
+        (Sum<f32>, Min<f32>, Max<f32>): |r| float(r) as f32,
+    }
+    order_that_matters {
+        Compose<f32>: |r| Affine { scale: near_one(r) as f32, shift: float(r) as f32 },
+        Compose<f64>: |r| Affine { scale: near_one(r), shift: float(r) },
+        MaxSegmentSum<i32>: |r| r.bits() as i32 >> 12,
+        MaxSegmentSum<i32, i64>: |r| r.bits() as i32,
+        MaxSegmentSum<i64>: |r| r.bits() as i64 >> 20,
+    }
 }
 
 #[test]
@@ -176,6 +187,10 @@ fn long_arrays_take_the_kernel_for_them() {
     assert_eq!(plan.strategy.kernel(), "reduce_long");
     for (start, schedule) in [0, 1, 3].into_iter().zip(schedules(3)) {
         compare(Sum::<f32>::new(), &items, start, n, schedule);
+    }
+    let items: Vec<i32> = (0..n + 100).map(|_| random.bits() as i32 >> 12).collect();
+    for (start, schedule) in [0, 1, 3].into_iter().zip(schedules(4)) {
+        compare(MaxSegmentSum::<i32>::new(), &items, start, n, schedule);
     }
 }
 

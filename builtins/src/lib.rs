@@ -4,7 +4,9 @@
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx))]
 
 use warpfold_gpu_kernels::kernels;
-use warpfold_monoid::{Max, Min, NanMax, NanMin, NanProduct, NanSum, Product, Sum};
+use warpfold_monoid::{
+    Compose, DoubleDouble, Max, MaxSegmentSum, Min, NanMax, NanMin, NanProduct, NanSum, Product, Sum,
+};
 
 #[cfg(target_arch = "nvptx64")]
 warpfold_simt::device_panic_handler!();
@@ -17,6 +19,7 @@ kernels! {
     sum_i64 => Sum<i64>,
     sum_u64 => Sum<u64>,
     sum_f32 => Sum<f32>,
+    sum_f32_exact => Sum<f32, DoubleDouble>,
     sum_f64 => Sum<f64>,
     sum_i32_i64 => Sum<i32, i64>,
     sum_u32_u64 => Sum<u32, u64>,
@@ -48,4 +51,10 @@ kernels! {
     nanmin_f64 => NanMin<f64>,
     nanmax_f32 => NanMax<f32>,
     nanmax_f64 => NanMax<f64>,
+    summinmax_f32 => (Sum<f32>, Min<f32>, Max<f32>),
+    compose_f32 => Compose<f32>,
+    compose_f64 => Compose<f64>,
+    mss_i32 => MaxSegmentSum<i32>,
+    mss_i32_i64 => MaxSegmentSum<i32, i64>,
+    mss_i64 => MaxSegmentSum<i64>,
 }

@@ -12,11 +12,11 @@ use warpfold_simt::{
     global,
     hint::{cold_path, nounroll},
     shared::Shared,
-    thread::{block_idx_x, thread_idx_x},
+    thread::{block_idx_x, sync_threads, thread_idx_x},
     warp::{FULL, shuffle_idx, sync_warp},
 };
 
-use crate::{block, lanes, warp};
+use crate::{block, lanes, ordered, warp};
 
 /// The parameters of both kernels. The host fills it from a plan, the kernel receives it by value.
 #[repr(C)]
@@ -60,9 +60,9 @@ pub unsafe fn reduce_one<Op: Monoid, const V: usize, const U: usize>(
     // SAFETY: the caller's promise.
     let acc = unsafe { chunk_value::<Op, V, U>(params, 0, params.n, params.groups, shared) };
     if thread == 0 {
-        let acc = if params.n == 0 { params.op.identity() } else { acc };
+        let output = if params.n == 0 { params.op.finish_empty() } else { params.op.finish(acc) };
         // SAFETY: the caller's promise.
-        unsafe { global::store(params.output, params.op.finish(acc)) };
+        unsafe { global::store(params.output, output) };
     }
 }
 
@@ -123,29 +123,36 @@ pub unsafe fn reduce_chunks<Op: Monoid, const V: usize, const U: usize, const G:
 #[inline(always)]
 unsafe fn fold_partials<Op: Monoid>(op: &Op, partials: *const Op::Acc, count: u32, lane: u32) -> Op::Acc {
     const BATCH: u32 = 8;
+    // A lane takes the values `first`, `first + step`, ... before `end`.
+    let (first, step, end, present) = if Op::COMMUTATIVE {
+        (lane, FOLD_LANES, count, count.min(FOLD_LANES))
+    } else {
+        let run = count.div_ceil(FOLD_LANES);
+        (lane * run, 1, count.min((lane + 1) * run), count.div_ceil(run))
+    };
     let mut acc = op.identity();
-    let mut next = lane;
-    while next < count {
+    let mut next = first;
+    while next < end {
         nounroll();
         // The last value stands in for those that are not there, so that no load waits for a branch.
         // SAFETY: clamped to what is there.
         let batch: [Op::Acc; BATCH as usize] = core::array::from_fn(|u| unsafe {
-            global::load_cg(partials.wrapping_add((next + u as u32 * FOLD_LANES).min(count - 1) as usize))
+            global::load_cg(partials.wrapping_add((next + u as u32 * step).min(end - 1) as usize))
         });
         let mut u = 0;
         while u < BATCH {
-            let position = next + u * FOLD_LANES;
-            if position == lane {
+            let position = next + u * step;
+            if position == first {
                 acc = batch[0];
-            } else if position < count {
+            } else if position < end {
                 acc = op.combine(acc, batch[u as usize]);
             }
             u += 1;
         }
-        next += BATCH * FOLD_LANES;
+        next += BATCH * step;
     }
     // SAFETY: the whole warp is here.
-    unsafe { warp::reduce(op, acc, lane, FOLD_LANES, Some(count.min(FOLD_LANES))) }
+    unsafe { warp::reduce(op, acc, lane, FOLD_LANES, Some(present)) }
 }
 
 /// The value of items `start .. start + len`, in thread 0.
@@ -161,6 +168,10 @@ unsafe fn chunk_value<Op: Monoid, const V: usize, const U: usize>(
     groups: u32,
     shared: Shared<Op::Acc>,
 ) -> Op::Acc {
+    if !Op::COMMUTATIVE {
+        // SAFETY: the caller's promise.
+        return unsafe { chunk_value_in_order::<Op, V, U>(params, start, len, groups, shared) };
+    }
     let (op, thread) = (&params.op, thread_idx_x());
     let items = params.input.wrapping_add(start as usize);
     let batch = U as u64 * V as u64 * groups as u64;
@@ -192,8 +203,50 @@ unsafe fn chunk_value<Op: Monoid, const V: usize, const U: usize>(
     unsafe { block::reduce(op, acc, thread, groups, Some(present.div_ceil(V as u32)), shared) }
 }
 
+/// The same with every operand in its place: each warp folds a part of the chunk.
+///
+/// # Safety
+///
+/// As for [`chunk_value`].
+#[inline(always)]
+unsafe fn chunk_value_in_order<Op: Monoid, const V: usize, const U: usize>(
+    params: &ReduceParams<Op>,
+    start: u64,
+    len: u64,
+    groups: u32,
+    shared: Shared<Op::Acc>,
+) -> Op::Acc {
+    let (op, thread) = (&params.op, thread_idx_x());
+    let (warp_index, lane) = (thread / 32, thread % 32);
+    let part = if params.chunks <= 1 { 32 * (U * V) as u64 } else { params.chunk / (groups / 32) as u64 };
+    let first = warp_index as u64 * part;
+    let mut acc = op.identity();
+    if first < len {
+        // SAFETY: the caller's promise; the same for the whole warp.
+        acc = unsafe {
+            ordered::fold::<Op, V, U>(op, params.input, params.n, start + first, part.min(len - first), lane)
+        };
+    }
+    if groups <= 32 {
+        return acc;
+    }
+    if lane == 0 && first < len {
+        // SAFETY: one warp, one slot, not used before.
+        unsafe { shared.write(warp_index as usize, acc) };
+    }
+    sync_threads();
+    if warp_index != 0 {
+        return acc;
+    }
+    let parts = len.div_ceil(part) as u32;
+    // SAFETY: written before the barrier, by the warps that have a part.
+    let acc = unsafe { shared.read(lane.min(parts - 1) as usize) };
+    // SAFETY: the whole first warp is here.
+    unsafe { warp::reduce(op, acc, lane, groups / 32, Some(parts)) }
+}
+
 /// Can a vector of `V` items be loaded from here in one piece?
 #[inline(always)]
 fn is_vector_aligned<T, const V: usize>(items: *const T) -> bool {
-    V == 1 || (items as usize).is_multiple_of(size_of::<T>() * V)
+    !global::is_vector::<T, V>() || (items as usize).is_multiple_of(size_of::<[T; V]>())
 }

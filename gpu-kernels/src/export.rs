@@ -6,7 +6,7 @@
 
 use core::any::{TypeId, type_name};
 
-use warpfold_monoid::{Monoid, Plain};
+use warpfold_monoid::{Monoid, Plain, limits};
 
 /// The version of the entry points' names and parameters. Host and module must agree.
 pub const ABI_VERSION: u64 = 1;
@@ -34,6 +34,7 @@ pub struct Descriptor {
 impl Descriptor {
     /// The descriptor of an operator, as the compiler at hand lays it out.
     pub const fn of<Op: Monoid>() -> Descriptor {
+        const { limits::check::<Op>() };
         Descriptor {
             version: ABI_VERSION,
             operator: layout::<Op>(),

@@ -41,12 +41,15 @@ pub unsafe fn fold<Op: Monoid, const V: usize, const U: usize>(
     groups: u32,
 ) -> Lanes<Op::Acc, V> {
     let size = size_of::<Op::Item>();
-    let head = if V == 1 {
+    // Where not even the items lie at multiples of their size, no start is better than another.
+    let astray = align_of::<Op::Item>() < size && !(items as usize).is_multiple_of(size);
+    let head = if V == 1 || astray {
         0
     } else {
         let past = (items as usize / size) % V;
         (((V - past) % V) as u64).min(len) as u32
     };
+    let astray = astray && global::is_vector::<Op::Item, V>();
     let mut acc = [op.identity(); V];
     let mut begun = [false; V];
     let last_group = groups - 1;
@@ -92,7 +95,7 @@ pub unsafe fn fold<Op: Monoid, const V: usize, const U: usize>(
         let mut next = body.wrapping_add(thread as usize * V);
         let mut index = base + (thread as usize * V) as u64;
         // SAFETY: at most `mine` vectors are read, all whole.
-        let batch = unsafe { load_up_to::<Op::Item, V, U>(next, stride, mine) };
+        let batch = unsafe { load_up_to::<Op::Item, V, U>(next, stride, mine, astray) };
         let mut slot = 0;
         while slot < V {
             acc[slot] = if begun[slot] {
@@ -116,7 +119,7 @@ pub unsafe fn fold<Op: Monoid, const V: usize, const U: usize>(
             next = next.wrapping_add(U * stride);
             index += (U * stride) as u64;
             // SAFETY: `left` vectors follow, at least U.
-            let batch = unsafe { load_batch::<Op::Item, V, U>(next, stride) };
+            let batch = unsafe { load_up_to::<Op::Item, V, U>(next, stride, U as u32, astray) };
             let mut u = 0;
             while u < U {
                 acc = push_vector(op, acc, batch[u], index + (u * stride) as u64);
@@ -128,7 +131,7 @@ pub unsafe fn fold<Op: Monoid, const V: usize, const U: usize>(
             next = next.wrapping_add(U * stride);
             index += (U * stride) as u64;
             // SAFETY: `left` vectors follow.
-            let batch = unsafe { load_up_to::<Op::Item, V, U>(next, stride, left) };
+            let batch = unsafe { load_up_to::<Op::Item, V, U>(next, stride, left, astray) };
             let mut u = 0;
             while u < U {
                 if (u as u32) < left {
@@ -216,14 +219,14 @@ fn push_vector<Op: Monoid, const V: usize>(
 ///
 /// # Safety
 ///
-/// `first` is aligned to a vector, and all of them are readable.
+/// `first` is aligned to a vector (to an item, where its items make none), and all of them are readable.
 #[inline(always)]
 unsafe fn load_batch<T: Plain, const V: usize, const U: usize>(
     first: *const T,
     stride: usize,
 ) -> [[T; V]; U] {
     // SAFETY: the caller's promise.
-    core::array::from_fn(|u| unsafe { global::load_vector(first.wrapping_add(u * stride)) })
+    core::array::from_fn(|u| unsafe { global::load_neighbours(first.wrapping_add(u * stride)) })
 }
 
 /// The same if only `count` (at least 1) are there: the last of them stands in for the rest, so that no load waits
@@ -231,16 +234,24 @@ unsafe fn load_batch<T: Plain, const V: usize, const U: usize>(
 ///
 /// # Safety
 ///
-/// `first` is aligned to a vector, and `count` vectors are readable.
+/// `first` is aligned to a vector (to an item, where its items make none, or it is `astray`), and `count` vectors are
+/// readable.
 #[inline(always)]
 unsafe fn load_up_to<T: Plain, const V: usize, const U: usize>(
     first: *const T,
     stride: usize,
     count: u32,
+    astray: bool,
 ) -> [[T; V]; U] {
-    // SAFETY: the caller's promise; indices stay below `count`.
-    core::array::from_fn(|u| unsafe {
-        global::load_vector(first.wrapping_add((u as u32).min(count - 1) as usize * stride))
+    core::array::from_fn(|u| {
+        let vector = first.wrapping_add((u as u32).min(count - 1) as usize * stride);
+        if astray {
+            // SAFETY: the caller's promise; indices stay below `count`.
+            core::array::from_fn(|slot| unsafe { global::load(vector.wrapping_add(slot)) })
+        } else {
+            // SAFETY: the caller's promise; indices stay below `count`.
+            unsafe { global::load_neighbours(vector) }
+        }
     })
 }
 

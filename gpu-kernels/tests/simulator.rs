@@ -19,20 +19,21 @@ struct Affine {
 // SAFETY: repr(C), two 4-byte fields.
 unsafe impl Plain for Affine {}
 
-/// Composes functions, the first item innermost.
+/// Composes functions, the first item innermost. If it says that it commutes, which it does not, its results show every
+/// operand that is not where the tree for operators that do has it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-struct Compose;
+struct Compose<const COMMUTATIVE: bool>;
 
 // SAFETY: no bytes.
-unsafe impl Plain for Compose {}
+unsafe impl<const COMMUTATIVE: bool> Plain for Compose<COMMUTATIVE> {}
 
-impl Monoid for Compose {
+impl<const COMMUTATIVE: bool> Monoid for Compose<COMMUTATIVE> {
     type Item = Affine;
     type Acc = Affine;
     type Output = Affine;
     type Empty = GivesIdentity;
-    const COMMUTATIVE: bool = false;
+    const COMMUTATIVE: bool = COMMUTATIVE;
 
     fn identity(&self) -> Affine {
         Affine { a: 1, b: 0 }
@@ -55,17 +56,17 @@ impl Monoid for Compose {
 /// Counts items, and refuses to combine or push into what nobody lifted: absent operands are skipped.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-struct Sentinel;
+struct Sentinel<const COMMUTATIVE: bool>;
 
 // SAFETY: no bytes.
-unsafe impl Plain for Sentinel {}
+unsafe impl<const COMMUTATIVE: bool> Plain for Sentinel<COMMUTATIVE> {}
 
-impl Monoid for Sentinel {
+impl<const COMMUTATIVE: bool> Monoid for Sentinel<COMMUTATIVE> {
     type Item = u16;
     type Acc = u32;
     type Output = u32;
     type Empty = GivesIdentity;
-    const COMMUTATIVE: bool = false;
+    const COMMUTATIVE: bool = COMMUTATIVE;
 
     fn identity(&self) -> u32 {
         0
@@ -85,13 +86,70 @@ impl Monoid for Sentinel {
     }
 }
 
+/// Text of up to eight bytes: items of an odd size, joined in order. What is longer is a checksum of the text.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Text {
+    len: u64,
+    sum: u64,
+    power: u64,
+}
+
+// SAFETY: repr(C), three words.
+unsafe impl Plain for Text {}
+
+/// Joins text of items whose size is `N`; on saying that it commutes see [`Compose`].
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct Join<const N: usize, const COMMUTATIVE: bool = false>;
+
+// SAFETY: no bytes.
+unsafe impl<const N: usize, const COMMUTATIVE: bool> Plain for Join<N, COMMUTATIVE> {}
+
+impl<const N: usize, const COMMUTATIVE: bool> Monoid for Join<N, COMMUTATIVE> {
+    type Item = [u8; N];
+    type Acc = Text;
+    type Output = Text;
+    type Empty = GivesIdentity;
+    const COMMUTATIVE: bool = COMMUTATIVE;
+
+    fn identity(&self) -> Text {
+        Text { len: 0, sum: 0, power: 1 }
+    }
+
+    fn lift(&self, item: [u8; N], _: u64) -> Text {
+        let sum = item.iter().fold(0_u64, |sum, &byte| sum.wrapping_mul(257).wrapping_add(byte.into()));
+        Text { len: N as u64, sum, power: 257_u64.wrapping_pow(N as u32) }
+    }
+
+    fn combine(&self, left: Text, right: Text) -> Text {
+        assert!(left.len > 0 && right.len > 0, "an absent operand: {left:?} with {right:?}");
+        Text {
+            len: left.len + right.len,
+            sum: left.sum.wrapping_mul(right.power).wrapping_add(right.sum),
+            power: left.power.wrapping_mul(right.power),
+        }
+    }
+
+    fn finish(&self, acc: Text) -> Text {
+        acc
+    }
+}
+
 kernels! {
     static TABLE:
     sum_f32 => Sum<f32>,
     sum_f64 => Sum<f64>,
     min_f32 => Min<f32>,
-    compose => Compose,
-    sentinel => Sentinel,
+    compose => Compose<false>,
+    compose_lanes => Compose<true>,
+    sentinel => Sentinel<false>,
+    sentinel_lanes => Sentinel<true>,
+    join_1 => Join<1>,
+    join_2 => Join<2>,
+    join_4 => Join<4>,
+    join_20 => Join<20>,
+    join_20_lanes => Join<20, true>,
 }
 
 /// Items enough for `n` of them at any start within a vector, aligned to one.
@@ -102,9 +160,10 @@ struct Input<T> {
 
 impl<T: Plain> Input<T> {
     fn new(len: usize, make: impl Fn(usize) -> T) -> Self {
-        let slots = 16 / size_of::<T>();
+        let slots = tree::vector_len(size_of::<T>());
         let items: Vec<T> = (0..len + 2 * slots).map(make).collect();
-        let first = (0..slots).find(|&i| items[i..].as_ptr().addr().is_multiple_of(16));
+        let any = slots == 1;
+        let first = (0..slots).find(|&i| any || items[i..].as_ptr().addr().is_multiple_of(16));
         Input { first: first.expect("a start aligned to 16 bytes"), items }
     }
 
@@ -227,19 +286,92 @@ fn minima_with_signed_zeros_and_nans() {
     check::<Min<f32>>(5_000, with_nan, |x| x.to_bits().into());
 }
 
+fn affine(i: usize) -> Affine {
+    Affine { a: i as u32 * 2 + 1, b: i as u32 ^ 0x5555 }
+}
+
+fn affine_bits(f: Affine) -> u64 {
+    u64::from(f.a) << 32 | u64::from(f.b)
+}
+
 #[test]
-fn compositions_that_do_not_commute() {
-    let make = |i: usize| Affine { a: i as u32 * 2 + 1, b: i as u32 ^ 0x5555 };
-    check::<Compose>(70_000, make, |f| u64::from(f.a) << 32 | u64::from(f.b));
+fn compositions_in_order() {
+    check::<Compose<false>>(70_000, affine, affine_bits);
+}
+
+#[test]
+fn compositions_over_lanes() {
+    check::<Compose<true>>(70_000, affine, affine_bits);
+}
+
+fn text<const N: usize>(i: usize) -> [u8; N] {
+    std::array::from_fn(|k| (i * 31 + k * 7) as u8)
+}
+
+fn check_text<const N: usize, const COMMUTATIVE: bool>(most: usize) {
+    check::<Join<N, COMMUTATIVE>>(most, text::<N>, |text| text.sum ^ text.power ^ text.len << 40);
+}
+
+/// Vectors of sixteen, eight and four items, and items that make none.
+#[test]
+fn text_of_any_item_size() {
+    check_text::<1, false>(40_000);
+    check_text::<2, false>(40_000);
+    check_text::<4, false>(20_000);
+    check_text::<20, false>(10_000);
+    check_text::<20, true>(10_000);
+}
+
+/// Against an oracle that knows of no tree: the text itself.
+#[test]
+fn joined_text_is_the_text() {
+    let items: Vec<[u8; 4]> = (0..9_000).map(text).collect();
+    for n in [1, 5, 512, 513, 9_000] {
+        let bytes = items[..n].as_flattened();
+        let sum = bytes.iter().fold(0_u64, |sum, &byte| sum.wrapping_mul(257).wrapping_add(byte.into()));
+        let found = simulate::<Join<4>>(&TABLE, &items[..n], Schedule::Seeded(1));
+        assert_eq!((found.len, found.sum), (4 * n as u64, sum), "n = {n}");
+    }
+}
+
+/// Items of eight bytes at addresses that are no multiples of eight.
+#[test]
+fn items_that_lie_astray() {
+    let words: Vec<u32> = (0..40_010).map(|i| i * 7 + 1).collect();
+    for start in 0..4 {
+        for n in [1, 31, 256, 257, 513, 2_049, 20_000] {
+            let words = &words[start..][..2 * n];
+            // SAFETY: pairs of words are an `Affine`, aligned to a word.
+            let items = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<Affine>(), n) };
+            let expected = |acc: Option<Affine>| acc.expect("items");
+            let item = |i: u64| items[i as usize];
+            let schedule = Schedule::Seeded(n as u64);
+            assert_eq!(
+                simulate::<Compose<false>>(&TABLE, items, schedule),
+                expected(tree::fold(&Compose::<false>, n as u64, &item)),
+                "in order, n = {n}, start {start}"
+            );
+            assert_eq!(
+                simulate::<Compose<true>>(&TABLE, items, schedule),
+                expected(tree::fold(&Compose::<true>, n as u64, &item)),
+                "over lanes, n = {n}, start {start}"
+            );
+        }
+    }
 }
 
 /// Arrays so long that their chunks take several batches, and the kernel of the largest blocks.
 #[test]
 fn chunks_of_several_batches() {
+    check_several_batches::<Compose<false>>();
+    check_several_batches::<Compose<true>>();
+}
+
+fn check_several_batches<Op: Monoid<Item = Affine, Output = Affine, Acc = Affine> + Default>() {
     let vector = tree::vector_len(size_of::<Affine>());
     // 129 chunks, each two batches of four vectors a thread.
     let (chunk, longest) = (8 * MAX_GROUPS as usize * vector, 128 * 8 * MAX_GROUPS as usize * vector);
-    let input = Input::new(longest + chunk, |i| Affine { a: i as u32 * 2 + 1, b: i as u32 ^ 0x5555 });
+    let input = Input::new(longest + chunk, affine);
     // The last chunk is one item, one vector a thread more than a batch, and whole; starts take turns.
     for (n, offset) in [
         (longest / 2 + 1, 0),
@@ -251,42 +383,29 @@ fn chunks_of_several_batches() {
         let items = input.slice(offset, n);
         let shape = Shape::new(n as u64, size_of::<Affine>());
         assert_eq!((shape.groups, shape.chunks >= 129), (MAX_GROUPS, true), "n = {n}");
-        let expected = tree::fold(&Compose, n as u64, &|i| items[i as usize]).expect("items");
-        let found = simulate::<Compose>(&TABLE, items, Schedule::Concurrent { seed: n as u64 });
+        let expected = tree::fold(&Op::default(), n as u64, &|i| items[i as usize]).expect("items");
+        let found = simulate::<Op>(&TABLE, items, Schedule::Concurrent { seed: n as u64 });
         assert_eq!(found, expected, "n = {n}, start + {offset}");
     }
 }
 
-/// More chunks than the last block loads at once. Plans have as many only for arrays of a gigabyte, so the chunks
-/// here are shorter than a plan's.
+/// More chunks than the last block loads at once, which no plan has: shorter chunks than a plan's.
 #[test]
 fn more_partials_than_one_batch() {
     let vector = tree::vector_len(size_of::<Affine>()) as u64;
-    let chunk = 2 * SHORT_GROUPS as u64 * vector;
-    let n = 300 * chunk + 5;
-    let input = Input::new(n as usize, |i| Affine { a: i as u32 * 2 + 1, b: i as u32 ^ 0x5555 });
+    let chunk = 4 * SHORT_GROUPS as u64 * vector;
+    let n = 299 * chunk + 5;
+    let input = Input::new(n as usize, affine);
     let items = input.slice(0, n as usize);
-    let shape = Shape { n, vector: vector as u32, groups: SHORT_GROUPS, chunk, chunks: 301 };
-    let op = Compose;
-    let lift = |i: u64| op.lift(items[i as usize], i);
-    let partials: Vec<Affine> = (0..shape.chunks)
-        .map(|k| {
-            let range = shape.chunk_range(k);
-            tree::pairwise(&op, shape.lanes().min(range.end - range.start), &|lane| {
-                let lane = (range.start + lane..range.end).step_by(shape.lanes() as usize);
-                lane.map(lift).reduce(|left, right| op.combine(left, right)).expect("a present lane")
-            })
-        })
-        .collect();
-    let expected = tree::pairwise(&op, FOLD_LANES as u64, &|lane| {
-        let lane = partials.iter().skip(lane as usize).step_by(FOLD_LANES as usize).copied();
-        lane.reduce(|left, right| op.combine(left, right)).expect("a partial a lane")
-    });
-    let found = simulate_as::<Compose>(&TABLE, items, shape, Schedule::Seeded(7));
-    assert_eq!(found, expected, "n = {n}");
+    let shape = Shape { n, vector: vector as u32, groups: SHORT_GROUPS, chunk, chunks: 300 };
+    let found = simulate_as::<Compose<true>>(&TABLE, items, shape, Schedule::Seeded(7));
+    assert_eq!(Some(found), tree::fold_shape(&Compose::<true>, &shape, &|i| items[i as usize]), "over lanes");
+    let found = simulate_as::<Compose<false>>(&TABLE, items, shape, Schedule::Seeded(7));
+    assert_eq!(Some(found), tree::fold_shape(&Compose::<false>, &shape, &|i| items[i as usize]), "in order");
 }
 
 #[test]
 fn absent_operands_are_never_combined() {
-    check::<Sentinel>(140_000, |i| i as u16, u64::from);
+    check::<Sentinel<true>>(140_000, |i| i as u16, u64::from);
+    check::<Sentinel<false>>(140_000, |i| i as u16, u64::from);
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use warpfold_gpu_kernels::export::Export;
-use warpfold_monoid::Monoid;
+use warpfold_monoid::{Monoid, limits};
 
 #[cfg(feature = "cuda")]
 use crate::cuda::{Context, Gpu};
@@ -215,15 +215,12 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`Error::NotCommutative`] for an operator whose operands may not be reordered. Else none on the CPU, which runs
-    /// any operator. On a GPU and in the simulator [`Error::NoKernel`] if no loaded table
+    /// None on the CPU, which runs any operator. On a GPU and in the simulator [`Error::NoKernel`] if no loaded table
     /// exports it, [`Error::LayoutMismatch`] if it was built from other types, [`Error::OperatorTooLarge`]. On a GPU
     /// also [`Error::NotCompiled`] or [`Error::NoImage`] if its module is missing or was built for other devices, or
     /// what the driver says.
     pub fn reducer<Op: Monoid>(&self, op: Op) -> Result<Reducer<Op>, Error> {
-        if !Op::COMMUTATIVE {
-            return Err(Error::NotCommutative { operator: std::any::type_name::<Op>() });
-        }
+        const { limits::check::<Op>() };
         match &self.place {
             Place::Cpu => Ok(Reducer::on_cpu(self.clone(), op)),
             Place::Sim(options) => {

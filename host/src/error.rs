@@ -51,15 +51,6 @@ pub enum Error {
         /// What was asked for.
         what: &'static str,
     },
-    /// The operator says that its operands may not be reordered, which the canonical tree does.
-    #[error(
-        "{operator} is not commutative: reductions take every so-many-th item into one lane, which reorders operands; \
-         fold in order on the host, or make the operator commutative (carry the index, say)"
-    )]
-    NotCommutative {
-        /// The operator's type.
-        operator: &'static str,
-    },
     /// No loaded table exports the operator.
     #[error(
         "no kernel for {operator} (items of {item}) is loaded: add a line like `{line}` to the `kernels!` of a kernel \

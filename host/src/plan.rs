@@ -68,6 +68,8 @@ pub struct OperatorLayout {
     pub acc_bytes: usize,
     /// Alignment of an accumulator in bytes.
     pub acc_align: usize,
+    /// May operands be reordered?
+    pub commutative: bool,
 }
 
 impl OperatorLayout {
@@ -77,6 +79,7 @@ impl OperatorLayout {
             item_bytes: size_of::<Op::Item>(),
             acc_bytes: size_of::<Op::Acc>(),
             acc_align: align_of::<Op::Acc>(),
+            commutative: Op::COMMUTATIVE,
         }
     }
 }
@@ -140,6 +143,8 @@ pub struct ReducePlan {
     pub block: u32,
     /// Bytes of an item.
     pub item_bytes: usize,
+    /// Does every operand stand to the right of all before it? See [`tree`](warpfold_monoid::tree).
+    pub in_order: bool,
     /// Device memory needed beside input and output, in bytes; 0 for one block and on the CPU.
     pub workspace_bytes: u64,
 }
@@ -172,7 +177,8 @@ impl ReducePlan {
             }
             Strategy::OneBlock | Strategy::Cpu => 0,
         };
-        Ok(ReducePlan { shape, strategy, grid, block, item_bytes: layout.item_bytes, workspace_bytes })
+        let OperatorLayout { item_bytes, commutative, .. } = layout;
+        Ok(ReducePlan { shape, strategy, grid, block, item_bytes, in_order: !commutative, workspace_bytes })
     }
 
     /// Plans a reduction of `n` items on the CPU.
@@ -187,8 +193,10 @@ impl ReducePlan {
             blocks: shape.chunks,
             limit: u32::MAX,
         })?;
-        let item_bytes = layout.item_bytes;
-        Ok(ReducePlan { shape, strategy: Strategy::Cpu, grid, block: 1, item_bytes, workspace_bytes: 0 })
+        let OperatorLayout { item_bytes, commutative, .. } = layout;
+        let in_order = !commutative;
+        let strategy = Strategy::Cpu;
+        Ok(ReducePlan { shape, strategy, grid, block: 1, item_bytes, in_order, workspace_bytes: 0 })
     }
 
     /// Bytes of workspace that serve every reduction of no more items than this one. A shorter array can have more
@@ -214,6 +222,13 @@ impl fmt::Display for ReducePlan {
         writeln!(f, "{n} items of {} bytes", self.item_bytes)?;
         match chunks {
             0 => writeln!(f, "order      nothing to combine")?,
+            _ if self.in_order => writeln!(
+                f,
+                "order      that of the items: {chunks} {} of {} items in tiles of {}",
+                if chunks == 1 { "chunk" } else { "chunks" },
+                chunk.min(n),
+                self.shape.tile()
+            )?,
             1 => writeln!(f, "order      1 chunk, {groups} x {vector} lanes, neighbours first")?,
             _ => writeln!(
                 f,

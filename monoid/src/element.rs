@@ -223,8 +223,8 @@ impl SumAccumulator<f32> for f64 {
 /// ```
 /// use warpfold_monoid::{DoubleDouble, SumAccumulator};
 ///
-/// let sum = DoubleDouble::lift(1e16).push(1.0).push(-1e16);
-/// assert_eq!(sum.finish(), 1.0);
+/// let sum = DoubleDouble::lift(1e16f64).push(1.0f64).push(-1e16f64);
+/// assert_eq!(SumAccumulator::<f64>::finish(sum), 1.0);
 /// ```
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -248,6 +248,43 @@ fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let b_part = sum - a;
     let a_part = sum - b_part;
     (sum, (a - a_part) + (b - b_part))
+}
+
+/// Sums of `f32` that come out as the exact sum correctly rounded: see [`Sum`](crate::Sum).
+impl SumAccumulator<f32> for DoubleDouble {
+    type Output = f32;
+    const ZERO: DoubleDouble = DoubleDouble { hi: 0.0, lo: 0.0 };
+    #[inline(always)]
+    fn lift(item: f32) -> DoubleDouble {
+        <DoubleDouble as SumAccumulator<f64>>::lift(item as f64)
+    }
+    #[inline(always)]
+    fn push(self, item: f32) -> DoubleDouble {
+        <DoubleDouble as SumAccumulator<f64>>::push(self, item as f64)
+    }
+    #[inline(always)]
+    fn merge(self, right: DoubleDouble) -> DoubleDouble {
+        <DoubleDouble as SumAccumulator<f64>>::merge(self, right)
+    }
+    #[inline(always)]
+    fn finish(self) -> f32 {
+        if !self.hi.is_finite() {
+            return (self.hi as f32).canonical();
+        }
+        if self.hi == 0.0 && self.lo == 0.0 {
+            return self.hi as f32;
+        }
+        let (sum, error) = two_sum(self.hi, self.lo);
+        // Rounded to odd, so that rounding again rounds as if at once: S. Boldo and G. Melquiond, Emulation of a FMA
+        // and correctly rounded sums: proved algorithms using rounding to odd, IEEE Trans. Computers 57(4), 2008.
+        let bits = sum.to_bits();
+        let odd = match (error == 0.0 || bits & 1 == 1, (error > 0.0) == (sum > 0.0)) {
+            (true, _) => bits,
+            (false, true) => bits + 1,
+            (false, false) => bits - 1,
+        };
+        (f64::from_bits(odd) as f32).canonical()
+    }
 }
 
 impl SumAccumulator<f64> for DoubleDouble {

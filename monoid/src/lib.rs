@@ -14,6 +14,7 @@ pub mod limits;
 mod monoid;
 mod ops;
 mod plain;
+mod sequence;
 pub mod tree;
 
 pub use adapters::{Elementwise, Map, MapFn, NonEmpty, Ordered, Semigroup, WithInitial};
@@ -22,5 +23,6 @@ pub use fused::{Unaligned, fused};
 pub use monoid::{GivesIdentity, GivesNone, Monoid, OnEmpty, Value};
 pub use ops::{Max, Min, NanMax, NanMin, NanProduct, NanSum, Product, Sum};
 pub use plain::{Plain, fingerprint, zeroed};
+pub use sequence::{Affine, Compose, MaxSegmentSum, Scalar, SegmentAccumulator, SegmentSums};
 #[cfg(feature = "derive")]
 pub use warpfold_monoid_derive::Plain;

@@ -1,20 +1,16 @@
 //! The built-in operators.
 
-use core::marker::PhantomData;
-
-use crate::{
-    Element, Float, GivesIdentity, GivesNone, Monoid, Plain, ProductAccumulator, SumAccumulator, fingerprint,
-};
+use crate::{Element, Float, GivesIdentity, GivesNone, Monoid, ProductAccumulator, SumAccumulator};
 
 macro_rules! operator {
     ($(#[$doc:meta])* $name:ident<$($param:ident $(= $default:ty)?),+>, $tag:expr) => {
         $(#[$doc])*
         #[repr(C)]
-        pub struct $name<$($param $(= $default)?),+>(PhantomData<fn() -> ($($param,)+)>);
+        pub struct $name<$($param $(= $default)?),+>(core::marker::PhantomData<fn() -> ($($param,)+)>);
 
         impl<$($param),+> $name<$($param),+> {
             /// The operator.
-            pub const fn new() -> Self { $name(PhantomData) }
+            pub const fn new() -> Self { $name(core::marker::PhantomData) }
         }
         impl<$($param),+> Default for $name<$($param),+> {
             fn default() -> Self { Self::new() }
@@ -29,18 +25,21 @@ macro_rules! operator {
             }
         }
         // SAFETY: zero bytes.
-        unsafe impl<$($param: 'static),+> Plain for $name<$($param),+> {
-            const LAYOUT: u64 = fingerprint(&[$tag]);
+        unsafe impl<$($param: 'static),+> $crate::Plain for $name<$($param),+> {
+            const LAYOUT: u64 = $crate::fingerprint(&[$tag]);
         }
     };
 }
+
+pub(crate) use operator;
 
 operator! {
     /// The sum.
     ///
     /// `Sum<T>` accumulates as [`Element`] says: integers wrap in their own width, `f32` sums are taken in `f64` and
-    /// `f64` sums in [`DoubleDouble`](crate::DoubleDouble). `Sum<i32, i64>` and `Sum<u32, u64>` widen. The sum of
-    /// nothing is 0. A NaN, or infinities of both signs, give the canonical quiet NaN; -0.0 comes out only if every
+    /// `f64` sums in [`DoubleDouble`](crate::DoubleDouble). `Sum<i32, i64>` and `Sum<u32, u64>` widen;
+    /// `Sum<f32, DoubleDouble>` rounds the exact sum correctly even where it lies next to the midpoint of two `f32`. The
+    /// sum of nothing is 0. A NaN, or infinities of both signs, give the canonical quiet NaN; -0.0 comes out only if every
     /// item is -0.0 (or, in a sum of `f32`, if the value rounds to it).
     ///
     /// ```

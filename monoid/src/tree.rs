@@ -11,7 +11,19 @@
 //! 4. The chunks' values fold the same way over [`FOLD_LANES`] lanes: value `k` belongs to lane `k % FOLD_LANES`,
 //!    each lane combines its values in order, then the lanes combine pairwise, neighbours first.
 //!
+//! An operator that is not [commutative](Monoid::COMMUTATIVE) has the same chunks and another order within and over
+//! them, in which every operand stands to the right of all before it:
+//!
+//! 1. A chunk is cut into [parts](Shape::part), a part into [tiles](Shape::tile). [`FOLD_LANES`] lanes share a tile:
+//!    each folds `VECTORS_A_GROUP` vectors that lie side by side, item by item, and the lanes combine pairwise,
+//!    neighbours first.
+//! 2. A part combines its tiles' values from left to right, and the parts' values combine pairwise, neighbours first.
+//! 3. The chunks' values are cut into [runs](Shape::run), one for each of at most [`FOLD_LANES`] lanes. A lane
+//!    combines its run from left to right, and the lanes combine pairwise, neighbours first.
+//!
 //! An operand that is not there is skipped; nothing is ever combined with an identity.
+
+use core::ops::Range;
 
 use crate::{Monoid, OnEmpty, limits, monoid::Value};
 
@@ -33,7 +45,10 @@ const ONE_CHUNK: u64 = MAX_GROUPS as u64 * VECTORS_A_GROUP;
 /// Vectors in the chunks of an array of middling length.
 const SHORT_CHUNK: u64 = SHORT_GROUPS as u64 * VECTORS_A_GROUP;
 
-/// Lanes over which the chunks' values fold.
+/// The most chunks: enough to fill a device, few enough to fold quickly.
+pub const MAX_CHUNKS: u64 = 256;
+
+/// Lanes over which the chunks' values fold, and which share a tile of operands that keep their order.
 pub const FOLD_LANES: u32 = 32;
 
 /// The canonical tree of one array length.
@@ -67,11 +82,11 @@ impl Shape {
         let vectors = n.div_ceil(vector as u64);
         let (groups, chunk_vectors) = if vectors <= ONE_CHUNK {
             ((vectors.div_ceil(VECTORS_A_GROUP) as u32).next_power_of_two(), ONE_CHUNK)
-        } else if vectors <= SHORT_CHUNK * max_chunks(SHORT_CHUNK) {
+        } else if vectors <= SHORT_CHUNK * MAX_CHUNKS {
             (SHORT_GROUPS, SHORT_CHUNK)
         } else {
             let mut chunk_vectors = ONE_CHUNK;
-            while vectors.div_ceil(chunk_vectors) > max_chunks(chunk_vectors) {
+            while vectors.div_ceil(chunk_vectors) > MAX_CHUNKS {
                 chunk_vectors *= 2;
             }
             (MAX_GROUPS, chunk_vectors)
@@ -85,8 +100,28 @@ impl Shape {
         self.groups as u64 * self.vector as u64
     }
 
+    /// Where operands keep their order: items that one lane folds side by side.
+    pub const fn strip(&self) -> u64 {
+        VECTORS_A_GROUP * self.vector as u64
+    }
+
+    /// Where operands keep their order: items in a tile, which [`FOLD_LANES`] lanes share.
+    pub const fn tile(&self) -> u64 {
+        self.strip() * FOLD_LANES as u64
+    }
+
+    /// Where operands keep their order: items in a part of a chunk, whole tiles.
+    pub const fn part(&self) -> u64 {
+        if self.chunks <= 1 { self.tile() } else { self.chunk / (self.groups / FOLD_LANES) as u64 }
+    }
+
+    /// Where operands keep their order: neighbouring chunks whose values one lane combines.
+    pub const fn run(&self) -> u64 {
+        self.chunks.div_ceil(FOLD_LANES as u64)
+    }
+
     /// The items of chunk `k`, as a range of indices.
-    pub const fn chunk_range(&self, k: u64) -> core::ops::Range<u64> {
+    pub const fn chunk_range(&self, k: u64) -> Range<u64> {
         let start = k * self.chunk;
         let end = start + self.chunk;
         start..if end < self.n { end } else { self.n }
@@ -99,11 +134,6 @@ pub const fn vector_len(item_size: usize) -> usize {
         1 | 2 | 4 | 8 | 16 => VECTOR_BYTES / item_size,
         _ => 1,
     }
-}
-
-/// The most chunks of that length before longer ones are used: enough to fill a device, few enough to fold quickly.
-const fn max_chunks(chunk_vectors: u64) -> u64 {
-    if chunk_vectors < 1 << 16 { 256 } else { 1024 }
 }
 
 /// Folds `len` present values over lanes that combine pairwise, neighbours first.
@@ -133,11 +163,20 @@ fn node<Op: Monoid>(op: &Op, low: u64, width: u64, len: u64, value: &dyn Fn(u64)
 ///
 /// The plain definition of the canonical order, one item at a time.
 pub fn fold<Op: Monoid>(op: &Op, n: u64, item: &dyn Fn(u64) -> Op::Item) -> Option<Op::Acc> {
+    fold_shape(op, &Shape::new(n, size_of::<Op::Item>()), item)
+}
+
+/// The same with a shape of one's own making, for tests.
+pub fn fold_shape<Op: Monoid>(op: &Op, shape: &Shape, item: &dyn Fn(u64) -> Op::Item) -> Option<Op::Acc> {
     const { limits::check::<Op>() };
-    let shape = Shape::new(n, size_of::<Op::Item>());
-    if n == 0 {
+    if shape.n == 0 {
         return None;
     }
+    Some(if Op::COMMUTATIVE { fold_lanes(op, shape, item) } else { fold_in_order(op, shape, item) })
+}
+
+/// Any order of operands will do: lanes take every so many items.
+fn fold_lanes<Op: Monoid>(op: &Op, shape: &Shape, item: &dyn Fn(u64) -> Op::Item) -> Op::Acc {
     let chunk_value = |k: u64| {
         let range = shape.chunk_range(k);
         let lanes = shape.lanes();
@@ -154,7 +193,7 @@ pub fn fold<Op: Monoid>(op: &Op, n: u64, item: &dyn Fn(u64) -> Op::Item) -> Opti
         })
     };
     let fold_lanes = FOLD_LANES as u64;
-    Some(pairwise(op, fold_lanes.min(shape.chunks), &|lane| {
+    pairwise(op, fold_lanes.min(shape.chunks), &|lane| {
         let mut acc = chunk_value(lane);
         let mut k = lane + fold_lanes;
         while k < shape.chunks {
@@ -162,7 +201,49 @@ pub fn fold<Op: Monoid>(op: &Op, n: u64, item: &dyn Fn(u64) -> Op::Item) -> Opti
             k += fold_lanes;
         }
         acc
-    }))
+    })
+}
+
+/// Operands keep their order.
+fn fold_in_order<Op: Monoid>(op: &Op, shape: &Shape, item: &dyn Fn(u64) -> Op::Item) -> Op::Acc {
+    // The pieces of `start..end`, `len` long each, that there are, and number `k` of them.
+    let pieces = |range: &Range<u64>, len: u64| (range.end - range.start).div_ceil(len);
+    let piece = |range: &Range<u64>, len: u64, k: u64| {
+        let start = range.start + k * len;
+        start..range.end.min(start + len)
+    };
+    let strip_value = |strip: Range<u64>| {
+        let mut acc = op.lift(item(strip.start), strip.start);
+        for i in strip.start + 1..strip.end {
+            acc = op.push(acc, item(i), i);
+        }
+        acc
+    };
+    let tile_value = |tile: Range<u64>| {
+        let len = shape.strip();
+        pairwise(op, pieces(&tile, len), &|lane| strip_value(piece(&tile, len, lane)))
+    };
+    let part_value = |part: Range<u64>| {
+        let len = shape.tile();
+        let mut acc = tile_value(piece(&part, len, 0));
+        for k in 1..pieces(&part, len) {
+            acc = op.combine(acc, tile_value(piece(&part, len, k)));
+        }
+        acc
+    };
+    let chunk_value = |k: u64| {
+        let (chunk, len) = (shape.chunk_range(k), shape.part());
+        pairwise(op, pieces(&chunk, len), &|k| part_value(piece(&chunk, len, k)))
+    };
+    let chunks = 0..shape.chunks;
+    pairwise(op, pieces(&chunks, shape.run()), &|lane| {
+        let run = piece(&chunks, shape.run(), lane);
+        let mut acc = chunk_value(run.start);
+        for k in run.start + 1..run.end {
+            acc = op.combine(acc, chunk_value(k));
+        }
+        acc
+    })
 }
 
 /// Reduces a slice in the canonical order, one item at a time: the definition, usable anywhere.

@@ -65,6 +65,13 @@ pub fn counts(items: &[u32], item_size: usize) -> Counts {
     }
 }
 
+/// The same where operands keep their order: a lane lifts the first item of its strip.
+pub fn counts_in_order(items: &[u32]) -> Counts {
+    let shape = warpfold_monoid::tree::Shape::new(items.len() as u64, 4);
+    let lifts = items.len().div_ceil(shape.strip() as usize) as u32;
+    Counts { lifts, pushes: items.len() as u32 - lifts, ..counts(items, 4) }
+}
+
 /// Composition of `x -> scale * x + shift` over the integers modulo 2^32: not commutative. Its identity is a lie, which
 /// shows if it is ever combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Plain)]

@@ -91,11 +91,7 @@ pub unsafe fn load_cg<T: Plain>(ptr: *const T) -> T {
 }
 
 const fn check_vector<T, const V: usize>() {
-    let size = size_of::<[T; V]>();
-    assert!(
-        V.is_power_of_two() && size.is_power_of_two() && size <= 16,
-        "a vector is 1, 2, 4, 8 or 16 bytes"
-    );
+    assert!(is_vector::<T, V>(), "a vector is 1, 2, 4, 8 or 16 bytes");
 }
 
 /// Reads `V` values with one instruction of 2 to 16 bytes: `load_vector::<f32, 4>` is `ld.global.v4`.
@@ -143,6 +139,37 @@ pub unsafe fn load_vector_streaming<T: Plain, const V: usize>(ptr: *const T) -> 
     const { check_vector::<T, V>() }
     // SAFETY: the caller's promise.
     unsafe { imp::load_vector::<T, V, Cs>(ptr) }
+}
+
+/// Reads `V` neighbours of any size: with one instruction if they are a vector ([`load_vector`]), else each as
+/// [`load`] does. For code that is generic over the item.
+///
+/// ```
+/// use warpfold_simt::global;
+///
+/// assert!(global::is_vector::<f32, 4>() && !global::is_vector::<[f32; 3], 1>());
+/// ```
+///
+/// # Safety
+///
+/// `ptr` points to `V` values in global memory, aligned to all of them if they are a vector, else to one; no thread
+/// writes them at the same time.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn load_neighbours<T: Plain, const V: usize>(ptr: *const T) -> [T; V] {
+    if const { is_vector::<T, V>() } {
+        // SAFETY: the caller's promise.
+        unsafe { imp::load_vector::<T, V, Plainly>(ptr) }
+    } else {
+        // SAFETY: the caller's promise.
+        core::array::from_fn(|i| unsafe { imp::load::<T, Plainly>(ptr.wrapping_add(i)) })
+    }
+}
+
+/// Can `V` values be read with one instruction, where they are aligned to their size?
+pub const fn is_vector<T, const V: usize>() -> bool {
+    let size = size_of::<[T; V]>();
+    V.is_power_of_two() && size.is_power_of_two() && size <= 16
 }
 
 /// Writes a `T`, in pieces as wide as its alignment allows.

@@ -9,7 +9,10 @@ use std::sync::RwLockWriteGuard;
 use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use std::thread;
 
-use warpfold::{Backend, Engine, Error, monoid::tree::Shape};
+use warpfold::{
+    Affine, Backend, Engine, Error,
+    monoid::{fused::Parts3, tree::Shape},
+};
 
 /// Every engine at hand: the CPU, the simulator, and a GPU if there is one. Tests of many items ask [`takes`] first.
 pub fn engines() -> Vec<Engine> {
@@ -159,6 +162,20 @@ bits! {
     u64: |v| v;
     f32: |v| v.to_bits() as u64;
     f64: |v| v.to_bits();
+    Affine<f32>: |v| u64::from(v.scale.to_bits()) << 32 | u64::from(v.shift.to_bits());
+    Affine<f64>: |v| mixed([v.scale.to_bits(), v.shift.to_bits()]);
+    (f32, Option<f32>, Option<f32>): |(a, b, c)| mixed([a.bits(), b.bits(), c.bits()].map(|bits| bits.unwrap_or(7 << 40)));
+    Parts3<f32, f32, f32>: |v| {
+        let (a, b, c) = v.get();
+        (a, Some(b), Some(c)).bits().unwrap()
+    };
+}
+
+/// More bits than 64, such that a difference shows.
+fn mixed<const N: usize>(words: [u64; N]) -> u64 {
+    words
+        .iter()
+        .fold(0, |mixed: u64, &word| (mixed ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29))
 }
 
 /// Sizes around every boundary of the canonical tree for items of that size, up to `limit`.

@@ -37,22 +37,22 @@ pub fn reduce<Op: Monoid, S: Items<Op::Item> + ?Sized>(op: &Op, items: &S) -> Va
 
 /// Reduces with the instructions of a level that the machine has.
 fn reduce_at<Op: Monoid, S: Items<Op::Item> + ?Sized>(level: Level, op: &Op, items: &S) -> Value<Op> {
-    let acc = fold(level, op, items);
-    let empty = acc.is_none();
-    Op::Empty::value(op.finish(acc.unwrap_or_else(|| op.identity())), empty)
+    match fold(level, op, items) {
+        Some(acc) => Op::Empty::value(op.finish(acc), false),
+        None => Op::Empty::value(op.finish_empty(), true),
+    }
 }
 
 /// The unfinished value of all items; `None` if there are none.
 fn fold<Op: Monoid, S: Items<Op::Item> + ?Sized>(level: Level, op: &Op, items: &S) -> Option<Op::Acc> {
     let item_bytes = size_of::<Op::Item>() as u64;
     let shape = Shape::new(items.len(), size_of::<Op::Item>());
-    let lanes = shape.lanes();
     match shape.chunks {
         0 => None,
-        1 => Some(chunk_value(level, op, items, 0..shape.n, lanes, &mut Scratch::new())),
+        1 => Some(chunk_value(level, op, items, 0..shape.n, &shape, &mut Scratch::new())),
         chunks => {
             let value = |scratch: &mut Scratch<Op>, k: u64| {
-                chunk_value(level, op, items, shape.chunk_range(k), lanes, scratch)
+                chunk_value(level, op, items, shape.chunk_range(k), &shape, scratch)
             };
             let mut values: Vec<Op::Acc> = Vec::new();
             if shape.n.saturating_mul(item_bytes) < PARALLEL_BYTES {
@@ -66,7 +66,7 @@ fn fold<Op: Monoid, S: Items<Op::Item> + ?Sized>(level: Level, op: &Op, items: &
                     .map_init(Scratch::new, |scratch, k| value(scratch, k as u64))
                     .collect_into_vec(&mut values);
             }
-            Some(fold_values(op, values))
+            Some(if Op::COMMUTATIVE { fold_values(op, values) } else { fold_runs(op, &values, shape.run()) })
         }
     }
 }
@@ -99,13 +99,22 @@ fn fold_values<Op: Monoid>(op: &Op, mut values: Vec<Op::Acc>) -> Op::Acc {
     pairwise(op, &mut values, &mut Vec::with_capacity(lanes / 2 + 1))
 }
 
+/// Folds the chunks' values in runs of `run` neighbours, and those pairwise.
+fn fold_runs<Op: Monoid>(op: &Op, values: &[Op::Acc], run: u64) -> Op::Acc {
+    let mut lanes: Vec<Op::Acc> = values
+        .chunks(run as usize)
+        .map(|run| run[1..].iter().fold(run[0], |acc, &value| op.combine(acc, value)))
+        .collect();
+    pairwise(op, &mut lanes, &mut Vec::new())
+}
+
 #[cfg(test)]
 mod tests {
     //! Held to the definition, `monoid::tree::reduce`, bit for bit.
 
     use super::*;
     use warpfold_monoid::{
-        GivesIdentity, Max, Min, NanMax, NanMin, NanProduct, NanSum, Plain, Product, Sum, tree,
+        DoubleDouble, GivesIdentity, Max, Min, NanMax, NanMin, NanProduct, NanSum, Plain, Product, Sum, tree,
     };
 
     /// Sizes around every boundary of the tree for items of `bytes` bytes.
@@ -150,6 +159,7 @@ mod tests {
     #[test]
     fn floats() {
         check(Sum::<f32>::new(), |i| float(i) as f32, |v| v.to_bits() as u64);
+        check(Sum::<f32, DoubleDouble>::new(), |i| float(i) as f32, |v| v.to_bits() as u64);
         check(Sum::<f64>::new(), float, f64::to_bits);
         let near_one = |i| 1.0 + float(i) * 1e-8;
         check(Product::<f32>::new(), |i| near_one(i) as f32, |v| v.to_bits() as u64);
@@ -282,19 +292,19 @@ mod tests {
     /// `combine`, so that using one for the other shows too. Indices count as well.
     #[repr(C)]
     #[derive(Clone, Copy)]
-    struct Grouping {
+    struct Grouping<const COMMUTATIVE: bool> {
         salt: u64,
     }
 
     // SAFETY: repr(C), one u64.
-    unsafe impl Plain for Grouping {}
+    unsafe impl<const COMMUTATIVE: bool> Plain for Grouping<COMMUTATIVE> {}
 
-    impl Monoid for Grouping {
+    impl<const COMMUTATIVE: bool> Monoid for Grouping<COMMUTATIVE> {
         type Item = [u8; 3];
         type Acc = [u64; 3];
         type Output = u64;
         type Empty = GivesIdentity;
-        const COMMUTATIVE: bool = true;
+        const COMMUTATIVE: bool = COMMUTATIVE;
         fn identity(&self) -> [u64; 3] {
             [u64::MAX; 3]
         }
@@ -318,7 +328,8 @@ mod tests {
 
     #[test]
     fn a_custom_operator_with_odd_sizes_and_parameters() {
-        check(Grouping { salt: 77 }, |i| mix(i).to_le_bytes()[..3].try_into().unwrap(), |v| v);
+        check(Grouping::<true> { salt: 77 }, |i| mix(i).to_le_bytes()[..3].try_into().unwrap(), |v| v);
+        check(Grouping::<false> { salt: 77 }, |i| mix(i).to_le_bytes()[..3].try_into().unwrap(), |v| v);
     }
 
     /// Panics when it meets its identity: absent operands must be skipped, never padded.

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use warpfold_monoid::Monoid;
+use warpfold_monoid::{Monoid, tree::Shape};
 
 #[cfg(target_arch = "x86_64")]
 use super::sums;
@@ -53,17 +53,17 @@ pub(super) fn chunk_value<Op: Monoid, S: Items<Op::Item> + ?Sized>(
     op: &Op,
     items: &S,
     range: Range<u64>,
-    lanes: u64,
+    shape: &Shape,
     scratch: &mut Scratch<Op>,
 ) -> Op::Acc {
     match level {
-        Level::Base => walk(op, items, range, lanes, scratch),
+        Level::Base => walk(op, items, range, shape, scratch),
         // SAFETY: a level is only used where the machine has it.
         #[cfg(target_arch = "x86_64")]
-        Level::V3 => unsafe { walk_v3(op, items, range, lanes, scratch) },
+        Level::V3 => unsafe { walk_v3(op, items, range, shape, scratch) },
         // SAFETY: a level is only used where the machine has it.
         #[cfg(target_arch = "x86_64")]
-        Level::V4 => unsafe { walk_v4(op, items, range, lanes, scratch) },
+        Level::V4 => unsafe { walk_v4(op, items, range, shape, scratch) },
     }
 }
 
@@ -73,12 +73,12 @@ fn walk_v3<Op: Monoid, S: Items<Op::Item> + ?Sized>(
     op: &Op,
     items: &S,
     range: Range<u64>,
-    lanes: u64,
+    shape: &Shape,
     scratch: &mut Scratch<Op>,
 ) -> Op::Acc {
-    match sums::chunk_value::<Op, S>(items, range.clone(), lanes, &mut scratch.items) {
+    match sums::chunk_value::<Op, S>(items, range.clone(), shape.lanes(), &mut scratch.items) {
         Some(value) => value,
-        None => walk(op, items, range, lanes, scratch),
+        None => walk(op, items, range, shape, scratch),
     }
 }
 
@@ -88,12 +88,12 @@ fn walk_v4<Op: Monoid, S: Items<Op::Item> + ?Sized>(
     op: &Op,
     items: &S,
     range: Range<u64>,
-    lanes: u64,
+    shape: &Shape,
     scratch: &mut Scratch<Op>,
 ) -> Op::Acc {
-    match sums::chunk_value::<Op, S>(items, range.clone(), lanes, &mut scratch.items) {
+    match sums::chunk_value::<Op, S>(items, range.clone(), shape.lanes(), &mut scratch.items) {
         Some(value) => value,
-        None => walk(op, items, range, lanes, scratch),
+        None => walk(op, items, range, shape, scratch),
     }
 }
 
@@ -102,14 +102,58 @@ fn walk<Op: Monoid, S: Items<Op::Item> + ?Sized>(
     op: &Op,
     items: &S,
     range: Range<u64>,
-    lanes: u64,
+    shape: &Shape,
     scratch: &mut Scratch<Op>,
 ) -> Op::Acc {
-    if Op::ANY_ORDER {
+    if !Op::COMMUTATIVE {
+        walk_in_order(op, items, range, shape, scratch)
+    } else if Op::ANY_ORDER {
         walk_in_any_order(op, items, range, scratch)
     } else {
-        walk_lanes(op, items, range, lanes, scratch)
+        walk_lanes(op, items, range, shape.lanes(), scratch)
     }
+}
+
+/// Every operand in its place: tile by tile, a tile's strips as lanes that combine pairwise.
+#[inline(always)]
+fn walk_in_order<Op: Monoid, S: Items<Op::Item> + ?Sized>(
+    op: &Op,
+    items: &S,
+    range: Range<u64>,
+    shape: &Shape,
+    scratch: &mut Scratch<Op>,
+) -> Op::Acc {
+    let Scratch { lanes, pairs, items: read } = scratch;
+    let mut parts = Vec::with_capacity((range.end - range.start).div_ceil(shape.part()) as usize);
+    let mut next = range.start;
+    while next < range.end {
+        let end = range.end.min(next + shape.part());
+        let mut part = None;
+        while next < end {
+            let tile_end = end.min(next + shape.tile());
+            let tile = items.run(next..tile_end, read);
+            lanes.clear();
+            lanes.extend(
+                tile.chunks(shape.strip() as usize).zip((next..).step_by(shape.strip() as usize)).map(
+                    |(strip, first)| {
+                        let mut acc = op.lift(strip[0], first);
+                        for (&item, index) in strip[1..].iter().zip(first + 1..) {
+                            acc = op.push(acc, item, index);
+                        }
+                        acc
+                    },
+                ),
+            );
+            let value = pairwise(op, lanes, pairs);
+            part = Some(match part {
+                Some(part) => op.combine(part, value),
+                None => value,
+            });
+            next = tile_end;
+        }
+        parts.extend(part);
+    }
+    pairwise(op, &mut parts, pairs)
 }
 
 #[inline(always)]

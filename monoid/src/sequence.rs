@@ -1,0 +1,221 @@
+//! Built-in operators that the order of items matters to.
+
+use crate::{Element, GivesIdentity, Monoid, Plain, fingerprint, ops::operator};
+
+/// The function `x -> scale * x + shift`: an item of [`Compose`].
+///
+/// ```
+/// use warpfold_monoid::Affine;
+///
+/// assert_eq!(Affine { scale: 2.0, shift: 1.0 }.apply(3.0), 7.0);
+/// ```
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Affine<T> {
+    /// The factor.
+    pub scale: T,
+    /// The summand.
+    pub shift: T,
+}
+
+// SAFETY: repr(C), two fields of one type: no padding.
+unsafe impl<T: Plain> Plain for Affine<T> {
+    const LAYOUT: u64 = fingerprint(&[T::LAYOUT, T::LAYOUT, 0, size_of::<T>() as u64]);
+}
+
+/// A number type that [`Affine`] functions are over: integers wrap, floats round every multiplication and addition.
+pub trait Scalar: Element {
+    /// Zero.
+    const ZERO: Self;
+    /// One.
+    const ONE: Self;
+    /// `self * factor + summand`, not fused.
+    fn scale_and_shift(self, factor: Self, summand: Self) -> Self;
+    /// The product.
+    fn times(self, factor: Self) -> Self;
+}
+
+macro_rules! scalars {
+    ($($type:ty, $zero:literal, $one:literal, $times:expr, $plus:expr;)*) => {$(
+        impl Scalar for $type {
+            const ZERO: $type = $zero;
+            const ONE: $type = $one;
+            #[inline(always)]
+            fn scale_and_shift(self, factor: $type, summand: $type) -> $type {
+                $plus($times(self, factor), summand)
+            }
+            #[inline(always)]
+            fn times(self, factor: $type) -> $type {
+                $times(self, factor)
+            }
+        }
+    )*};
+}
+
+scalars! {
+    i32, 0, 1, i32::wrapping_mul, i32::wrapping_add;
+    u32, 0, 1, u32::wrapping_mul, u32::wrapping_add;
+    i64, 0, 1, i64::wrapping_mul, i64::wrapping_add;
+    u64, 0, 1, u64::wrapping_mul, u64::wrapping_add;
+    f32, 0.0, 1.0, |a: f32, b: f32| a * b, |a: f32, b: f32| a + b;
+    f64, 0.0, 1.0, |a: f64, b: f64| a * b, |a: f64, b: f64| a + b;
+}
+
+impl<T: Scalar> Affine<T> {
+    /// The function's value.
+    #[inline(always)]
+    pub fn apply(self, x: T) -> T {
+        x.scale_and_shift(self.scale, self.shift)
+    }
+
+    /// The function that applies `self` first and `then` to its value.
+    #[inline(always)]
+    pub fn then(self, then: Affine<T>) -> Affine<T> {
+        Affine { scale: self.scale.times(then.scale), shift: then.apply(self.shift) }
+    }
+}
+
+operator! {
+    /// The composition of [`Affine`] functions, the first item applied first: what a linear recurrence
+    /// `x[i + 1] = scale[i] * x[i] + shift[i]` does over all its steps (G. E. Blelloch, Prefix Sums and Their
+    /// Applications, CMU-CS-90-190, 1990, section 1.4). Not commutative. The composition of nothing is the identity.
+    ///
+    /// ```
+    /// use warpfold_monoid::{Affine, Compose, tree};
+    ///
+    /// let steps = [Affine { scale: 2, shift: 1 }, Affine { scale: 3, shift: 0 }];
+    /// let all = tree::reduce(&Compose::<i32>::new(), &steps);
+    /// assert_eq!(all.apply(5), 33);
+    /// ```
+    Compose<T>, 9
+}
+
+impl<T: Scalar> Monoid for Compose<T> {
+    type Item = Affine<T>;
+    type Acc = Affine<T>;
+    type Output = Affine<T>;
+    type Empty = GivesIdentity;
+    const COMMUTATIVE: bool = false;
+    #[inline(always)]
+    fn identity(&self) -> Affine<T> {
+        Affine { scale: T::ONE, shift: T::ZERO }
+    }
+    #[inline(always)]
+    fn lift(&self, item: Affine<T>, _index: u64) -> Affine<T> {
+        item
+    }
+    #[inline(always)]
+    fn combine(&self, left: Affine<T>, right: Affine<T>) -> Affine<T> {
+        left.then(right)
+    }
+    #[inline(always)]
+    fn finish(&self, acc: Affine<T>) -> Affine<T> {
+        Affine { scale: acc.scale.canonical(), shift: acc.shift.canonical() }
+    }
+}
+
+/// What is known of a run of items while their [`MaxSegmentSum`] is sought.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentSums<A> {
+    /// The greatest sum of neighbours, anywhere.
+    pub best: A,
+    /// The greatest sum of neighbours from the first item on.
+    pub prefix: A,
+    /// The greatest sum of neighbours up to the last item.
+    pub suffix: A,
+    /// The sum of all.
+    pub total: A,
+}
+
+// SAFETY: repr(C), four fields of one type: no padding.
+unsafe impl<A: Plain> Plain for SegmentSums<A> {
+    const LAYOUT: u64 = fingerprint(&[A::LAYOUT, 4, size_of::<A>() as u64]);
+}
+
+/// An integer type that [`MaxSegmentSum`] adds items of type `T` up in, wrapping.
+pub trait SegmentAccumulator<T>: Plain + Ord {
+    /// Zero.
+    const ZERO: Self;
+    /// The item, widened.
+    fn of(item: T) -> Self;
+    /// The sum, which wraps.
+    fn plus(self, other: Self) -> Self;
+}
+
+macro_rules! segment_accumulators {
+    ($($item:ty => $acc:ty;)*) => {$(
+        impl SegmentAccumulator<$item> for $acc {
+            const ZERO: $acc = 0;
+            #[inline(always)]
+            fn of(item: $item) -> $acc {
+                item.into()
+            }
+            #[inline(always)]
+            fn plus(self, other: $acc) -> $acc {
+                self.wrapping_add(other)
+            }
+        }
+    )*};
+}
+
+segment_accumulators! {
+    i32 => i32;
+    i32 => i64;
+    i64 => i64;
+}
+
+operator! {
+    /// The greatest sum of neighbouring items, the empty run included: 0 where all items are negative, and of nothing.
+    ///
+    /// Sums are taken in `A` and wrap there; nothing wraps where the sum of all magnitudes fits. `MaxSegmentSum<i32, i64>`
+    /// widens. Not commutative. The operator is Bentley's divide and conquer (J. Bentley, Programming Pearls: Algorithm
+    /// Design Techniques, CACM 27(9), 1984) as a monoid of four sums.
+    ///
+    /// ```
+    /// use warpfold_monoid::{MaxSegmentSum, tree};
+    ///
+    /// let op = MaxSegmentSum::<i32>::new();
+    /// assert_eq!(tree::reduce(&op, &[31, -41, 59, 26, -53, 58, 97, -93, -23, 84]), 187);
+    /// assert_eq!(tree::reduce(&op, &[-3, -1]), 0);
+    /// ```
+    MaxSegmentSum<T, A = T>, 10
+}
+
+impl<T: Plain, A: SegmentAccumulator<T>> Monoid for MaxSegmentSum<T, A> {
+    type Item = T;
+    type Acc = SegmentSums<A>;
+    type Output = A;
+    type Empty = GivesIdentity;
+    const COMMUTATIVE: bool = false;
+    #[inline(always)]
+    fn identity(&self) -> SegmentSums<A> {
+        SegmentSums { best: A::ZERO, prefix: A::ZERO, suffix: A::ZERO, total: A::ZERO }
+    }
+    #[inline(always)]
+    fn lift(&self, item: T, _index: u64) -> SegmentSums<A> {
+        let total = A::of(item);
+        let positive = total.max(A::ZERO);
+        SegmentSums { best: positive, prefix: positive, suffix: positive, total }
+    }
+    #[inline(always)]
+    fn combine(&self, left: SegmentSums<A>, right: SegmentSums<A>) -> SegmentSums<A> {
+        SegmentSums {
+            best: left.best.max(right.best).max(left.suffix.plus(right.prefix)),
+            prefix: left.prefix.max(left.total.plus(right.prefix)),
+            suffix: right.suffix.max(left.suffix.plus(right.total)),
+            total: left.total.plus(right.total),
+        }
+    }
+    #[inline(always)]
+    fn push(&self, acc: SegmentSums<A>, item: T, _index: u64) -> SegmentSums<A> {
+        let item = A::of(item);
+        let total = acc.total.plus(item);
+        let suffix = acc.suffix.plus(item).max(A::ZERO);
+        SegmentSums { best: acc.best.max(suffix), prefix: acc.prefix.max(total), suffix, total }
+    }
+    #[inline(always)]
+    fn finish(&self, acc: SegmentSums<A>) -> A {
+        acc.best
+    }
+}
