@@ -154,9 +154,11 @@ unsafe fn load_shifted<T: Plain, const V: usize, const U: usize>(
 /// Moves all words down by `BY`, if asked to.
 #[inline(always)]
 fn shift_words<const BY: usize>(words: &mut [u32; WORDS], shift: bool) {
+    // By arithmetic: a choice between two places of the array would keep it in memory.
+    let mask = 0_u32.wrapping_sub(shift as u32);
     let mut i = 0;
     while i + BY < WORDS {
-        words[i] = if shift { words[i + BY] } else { words[i] };
+        words[i] ^= (words[i] ^ words[i + BY]) & mask;
         i += 1;
     }
 }

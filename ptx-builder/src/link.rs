@@ -141,6 +141,9 @@ pub(crate) fn lower(
     }
     let mut arguments: Vec<OsString> = target.iter().map(OsString::from).collect();
     arguments.push("-passes=internalize,globaldce,default<O3>".into());
+    // Loops over the lanes of a thread have constant ends, and must be unrolled for lanes to be registers, however
+    // large the operator in them is.
+    arguments.push("-unroll-threshold=3000".into());
     arguments.push(format!("-internalize-public-api-list={public}").into());
     arguments.extend([OsString::from("-o"), bitcode.clone().into(), linked.bitcode.clone().into()]);
     tool(toolchain, "opt", arguments)?;
