@@ -12,6 +12,7 @@ pub mod device;
 pub mod export;
 pub mod lanes;
 pub mod ordered;
+pub mod source;
 pub mod warp;
 
 #[doc(hidden)]

@@ -265,6 +265,26 @@ impl Engine {
         gpu.pool.trim()
     }
 
+    /// Is that memory of its GPU, and aligned?
+    #[cfg(feature = "cuda")]
+    pub(crate) fn check_address(
+        &self,
+        address: u64,
+        len: u64,
+        size: usize,
+        align: usize,
+    ) -> Result<(), Error> {
+        let gpu = self.gpu("device memory")?;
+        if !address.is_multiple_of(align as u64) {
+            return Err(Error::Misaligned { address, align });
+        }
+        if len == 0 || size == 0 {
+            return Ok(());
+        }
+        let _current = gpu.context.enter_or_error()?;
+        gpu.context.check_address(address)
+    }
+
     /// What it keeps for its GPU.
     #[cfg(feature = "cuda")]
     pub(crate) fn gpu(&self, what: &'static str) -> Result<&Arc<Gpu>, Error> {

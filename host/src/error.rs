@@ -51,6 +51,14 @@ pub enum Error {
         /// What was asked for.
         what: &'static str,
     },
+    /// Arrays that are read or written side by side have different lengths.
+    #[error("columns of {first} and of {other} items cannot be read side by side: pass as many of each")]
+    ColumnLengths {
+        /// Items of the first.
+        first: u64,
+        /// Items of another.
+        other: u64,
+    },
     /// No loaded table exports the operator.
     #[error(
         "no kernel for {operator} (items of {item}) is loaded: add a line like `{line}` to the `kernels!` of a kernel \

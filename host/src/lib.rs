@@ -19,6 +19,7 @@
 //! # }
 //! ```
 
+mod columns;
 pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
@@ -30,8 +31,10 @@ pub mod plan;
 mod reducer;
 mod sim;
 
+pub use columns::{Columns, ColumnsMut, Preparation};
 pub use engine::{Backend, DeviceInfo, Engine, EngineInfo, cuda_devices};
 pub use error::Error;
 pub use input::{Input, Items, Source, Strided};
 pub use reducer::Reducer;
 pub use sim::{Schedule, SimOptions};
+pub use warpfold_gpu_kernels::source;

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use warpfold_monoid::{Monoid, Value};
+use warpfold_simt::sim::Buffer;
 
 #[cfg(feature = "cuda")]
 use crate::cuda::{DeviceInput, DeviceOutput, Launcher, StreamRef, Workspace};
@@ -105,7 +106,7 @@ impl<Op: Monoid> Reducer<Op> {
         match (input.source()?, &self.place) {
             (Source::Host(items), Place::Cpu) => Ok(cpu::reduce(&self.op, items)),
             (Source::Host(items), Place::Sim(simulator)) => {
-                Ok(value::<Op>(simulator.reduce(self.op, items)?, items.is_empty()))
+                Ok(value::<Op>(simulator.reduce(self.op, items, Vec::new())?, items.is_empty()))
             }
             (Source::Strided(items), _) => self.reduce_items(&items),
             #[cfg(feature = "cuda")]
@@ -121,6 +122,16 @@ impl<Op: Monoid> Reducer<Op> {
             (Source::Device(_), Place::Cpu | Place::Sim(_)) => {
                 Err(Error::NeedsCuda { what: "device memory" })
             }
+        }
+    }
+
+    /// Reduces host memory, the simulator with more buffers than the items to check accesses against.
+    pub(crate) fn reduce_with(&self, items: &[Op::Item], buffers: Vec<Buffer>) -> Result<Value<Op>, Error> {
+        match &self.place {
+            Place::Sim(simulator) => {
+                Ok(value::<Op>(simulator.reduce(self.op, items, buffers)?, items.is_empty()))
+            }
+            _ => self.reduce(items),
         }
     }
 

@@ -84,7 +84,7 @@ impl Simulator {
         items: &S,
     ) -> Result<Op::Output, Error> {
         if let Some(items) = items.as_slice() {
-            return self.reduce(op, items);
+            return self.reduce(op, items, Vec::new());
         }
         let n = items.len();
         let mut copy = filled(n, None)?;
@@ -94,11 +94,16 @@ impl Simulator {
             copy.extend_from_slice(items.run(next..end, &mut scratch));
             next = end;
         }
-        self.reduce(op, &copy)
+        self.reduce(op, &copy, Vec::new())
     }
 
-    /// Reduces a slice where it lies, with the kernel that the plan names.
-    pub(crate) fn reduce<Op: Monoid>(&self, op: Op, items: &[Op::Item]) -> Result<Op::Output, Error> {
+    /// Reduces a slice where it lies, with the kernel that the plan names. The operator may access more buffers.
+    pub(crate) fn reduce<Op: Monoid>(
+        &self,
+        op: Op,
+        items: &[Op::Item],
+        buffers: Vec<Buffer>,
+    ) -> Result<Op::Output, Error> {
         let plan = self.plan::<Op>(items.len() as u64)?;
         let launch =
             Launch::new(format!("{}__{}", self.export.name, plan.strategy.kernel()), plan.grid, plan.block);
@@ -118,7 +123,7 @@ impl Simulator {
         let mut partials = filled(if in_chunks { plan.grid.into() } else { 0 }, Some(op.identity()))?;
         let mut ticket = filled(in_chunks.into(), Some(0_u32))?;
         let SimOptions { schedule, resident_blocks, stack_bytes } = self.options;
-        let options = Options { schedule, resident_blocks, stack_bytes, ..Options::default() }
+        let options = Options { schedule, resident_blocks, stack_bytes, buffers, ..Options::default() }
             .buffer(Buffer::read_only("input", items))
             .buffer(Buffer::writable("output", &mut output))
             .buffer(Buffer::writable("partials", &mut partials))

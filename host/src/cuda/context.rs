@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use cust::sys::{CUcontext, CUdevice, CUdevice_attribute as Attribute, CUstream};
+use cust::sys::{CUcontext, CUdevice, CUdevice_attribute as Attribute, CUpointer_attribute, CUstream};
 
 use super::driver::{self, Doing, Failure};
 use crate::{DeviceInfo, Error, plan::DeviceFacts};
@@ -198,6 +198,23 @@ impl Context {
     }
 
     /// The device's number.
+    /// Is it an address of this device's memory? The context is current.
+    pub(crate) fn check_address(&self, address: u64) -> Result<(), Error> {
+        let mut ordinal: c_int = -1;
+        let attribute = CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL as u32;
+        // SAFETY: a valid place for the answer; any address may be asked about.
+        let asked =
+            unsafe { driver::cuPointerGetAttribute(ptr::from_mut(&mut ordinal).cast(), attribute, address) };
+        match asked {
+            Err(_) => Err(Error::NotDeviceMemory { address }),
+            // Negative: managed memory that lies with the host for now.
+            Ok(()) if ordinal >= 0 && ordinal != self.device => {
+                Err(Error::OtherDevice { address, expected: self.device as u32, found: ordinal as u32 })
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
     pub(crate) fn device(&self) -> CUdevice {
         self.device
     }

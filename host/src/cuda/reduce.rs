@@ -1,12 +1,8 @@
 //! Launching reductions.
 
-use std::{
-    ffi::{c_int, c_void},
-    ptr,
-    sync::Arc,
-};
+use std::{ffi::c_void, ptr, sync::Arc};
 
-use cust::sys::{CUdeviceptr, CUpointer_attribute, CUstream};
+use cust::sys::{CUdeviceptr, CUstream};
 use warpfold_gpu_kernels::device::ReduceParams;
 use warpfold_monoid::Monoid;
 
@@ -258,22 +254,7 @@ impl Launcher {
         if view.len == 0 || size_of::<T>() == 0 {
             return Ok(());
         }
-        let mut ordinal: c_int = -1;
-        let attribute = CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL as u32;
-        // SAFETY: a valid place for the answer; any address may be asked about.
-        let asked = unsafe {
-            driver::cuPointerGetAttribute(ptr::from_mut(&mut ordinal).cast(), attribute, view.address)
-        };
-        match asked {
-            Err(_) => Err(Error::NotDeviceMemory { address: view.address }),
-            // Negative: managed memory that lies with the host for now.
-            Ok(()) if ordinal >= 0 && ordinal != self.gpu.context.device() => Err(Error::OtherDevice {
-                address: view.address,
-                expected: self.gpu.context.device() as u32,
-                found: ordinal as u32,
-            }),
-            Ok(()) => Ok(()),
-        }
+        self.gpu.context.check_address(view.address)
     }
 
     fn describe(&self, n: u64) -> String {

@@ -1,0 +1,373 @@
+//! Reductions whose items are not one array: several arrays read side by side, a range of numbers, and a mapped array
+//! that the same pass writes.
+//!
+//! A [`Source`] says what item `i` is; [`Over`] makes of an operator and a source an operator over positions, which any
+//! backend reduces like any other: its items, [`Position`], take no memory, and it is exported like any other:
+//!
+//! ```
+//! use warpfold_gpu_kernels::{kernels, source::{Array, Over, Zip2}};
+//! use warpfold_monoid::{Map, MapFn, Plain, Sum, fused::Parts2};
+//!
+//! /// The product of a pair.
+//! #[derive(Clone, Copy, Plain)]
+//! struct Times;
+//! impl MapFn for Times {
+//!     type From = Parts2<f32, f32>;
+//!     type To = f32;
+//!     fn map(&self, pair: Parts2<f32, f32>, _index: u64) -> f32 {
+//!         let (a, b) = pair.get();
+//!         a * b
+//!     }
+//! }
+//! type Dot = Map<Sum<f32>, Times>;
+//!
+//! kernels! {
+//!     /// The kernels of this crate.
+//!     pub static TABLE:
+//!     dot => Over<Dot, Zip2<Array<f32>, Array<f32>>>,
+//! }
+//! ```
+//!
+//! On the host, `Engine::reduce_columns` and `Engine::map_reduce_columns` of `warpfold-host` do the rest. The literature
+//! calls a map whose results are both written and reduced a *redomap* (T. Henriksen, Design and Implementation of the
+//! Futhark Programming Language, 2017).
+
+use core::marker::PhantomData;
+
+use warpfold_monoid::{MapFn, Monoid, Plain, fingerprint, fused};
+use warpfold_simt::global::{self, hint::Nc};
+
+/// A place in an array, by its number alone: no bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Position;
+
+// SAFETY: no bytes.
+unsafe impl Plain for Position {}
+
+impl Position {
+    /// The positions before `n`.
+    ///
+    /// ```
+    /// assert_eq!(warpfold_gpu_kernels::source::Position::before(5).len(), 5);
+    /// ```
+    pub const fn before(n: usize) -> &'static [Position] {
+        // SAFETY: items without bytes lie at any aligned address, as many as one likes.
+        unsafe { core::slice::from_raw_parts(core::ptr::dangling(), n) }
+    }
+}
+
+/// What item `i` is.
+pub trait Source: Plain {
+    /// The items.
+    type Item: Plain;
+
+    /// Item `index`. A reduction asks for each item once, in no promised order.
+    ///
+    /// # Safety
+    ///
+    /// The source's arrays have more than `index` items, which may be read (and, where the source says so, written).
+    unsafe fn get(&self, index: u64) -> Self::Item;
+}
+
+/// Where items go.
+pub trait Sink: Plain {
+    /// The items.
+    type Item: Plain;
+
+    /// Writes item `index`.
+    ///
+    /// # Safety
+    ///
+    /// The sink's arrays have more than `index` items, and nothing else uses that one meanwhile.
+    unsafe fn put(&self, index: u64, item: Self::Item);
+}
+
+/// Where an array lies, and whether the simulator is to check accesses to it.
+macro_rules! array {
+    ($(#[$meta:meta])* $name:ident, $($pointer:tt)+) => {
+        $(#[$meta])*
+        #[repr(C)]
+        pub struct $name<T> {
+            address: u64,
+            checked: u64,
+            items: PhantomData<fn() -> T>,
+        }
+
+        impl<T> Clone for $name<T> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+
+        impl<T> Copy for $name<T> {}
+
+        impl<T> core::fmt::Debug for $name<T> {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                write!(f, concat!(stringify!($name), "({:#x})"), self.address)
+            }
+        }
+
+        // SAFETY: repr(C), two words.
+        unsafe impl<T: Plain> Plain for $name<T> {
+            const LAYOUT: u64 = fingerprint(&[T::LAYOUT, size_of::<T>() as u64]);
+        }
+
+        impl<T: Plain> $name<T> {
+            /// The array at an address: of the device, or of the host with its provenance exposed.
+            pub const fn at(address: u64) -> Self {
+                $name { address, checked: 0, items: PhantomData }
+            }
+
+            /// The same for a launch of the simulator, which is to check accesses.
+            pub const fn checked(self) -> Self {
+                $name { checked: 1, ..self }
+            }
+
+            #[inline(always)]
+            fn item(&self, index: u64) -> $($pointer)+ T {
+                let address = self.address + index * size_of::<T>() as u64;
+                array!(@pointer address $($pointer)+)
+            }
+
+            /// Through the instructions of the device (or their simulation)?
+            #[inline(always)]
+            fn on_device(&self) -> bool {
+                cfg!(target_arch = "nvptx64") || self.checked != 0
+            }
+        }
+    };
+    (@pointer $address:ident *const) => { core::ptr::with_exposed_provenance($address as usize) };
+    (@pointer $address:ident *mut) => { core::ptr::with_exposed_provenance_mut($address as usize) };
+}
+
+array! {
+    /// An array to read from. Nothing may write it while a reduction reads it.
+    Array, *const
+}
+
+array! {
+    /// An array to write to.
+    ArrayMut, *mut
+}
+
+impl<T: Plain> Source for Array<T> {
+    type Item = T;
+    #[inline(always)]
+    unsafe fn get(&self, index: u64) -> T {
+        let item = self.item(index);
+        if self.on_device() {
+            // SAFETY: the caller's promise; nothing writes the array.
+            unsafe { global::load_with::<Nc, T>(item) }
+        } else {
+            // SAFETY: the caller's promise.
+            unsafe { item.read() }
+        }
+    }
+}
+
+impl<T: Plain> Sink for ArrayMut<T> {
+    type Item = T;
+    #[inline(always)]
+    unsafe fn put(&self, index: u64, value: T) {
+        let item = self.item(index);
+        if self.on_device() {
+            // SAFETY: the caller's promise.
+            unsafe { global::store(item, value) }
+        } else {
+            // SAFETY: the caller's promise.
+            unsafe { item.write(value) }
+        }
+    }
+}
+
+/// The positions themselves: item `i` is `i`.
+///
+/// ```
+/// use warpfold_gpu_kernels::source::{Count, Over, Position};
+/// use warpfold_monoid::{Sum, tree};
+///
+/// // SAFETY: no arrays.
+/// let op = unsafe { Over::new(Sum::<u64>::new(), Count) };
+/// assert_eq!(tree::reduce(&op, Position::before(101)), 5050);
+/// ```
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Count;
+
+// SAFETY: no bytes.
+unsafe impl Plain for Count {}
+
+impl Source for Count {
+    type Item = u64;
+    #[inline(always)]
+    unsafe fn get(&self, index: u64) -> u64 {
+        index
+    }
+}
+
+macro_rules! zip {
+    ($n:literal, $zip:ident, $parts:ident; $($part:ident $value:ident),+) => {
+        #[doc = concat!(stringify!($n), " sources read side by side, or as many sinks written: items are [`", stringify!($parts),
+                        "`](fused::", stringify!($parts), ").")]
+        #[repr(C, packed)]
+        #[derive(Clone, Copy)]
+        pub struct $zip<$($part),+>($($part),+);
+
+        impl<$($part: Copy),+> $zip<$($part),+> {
+            /// Side by side.
+            #[allow(clippy::too_many_arguments)]
+            pub const fn new($($value: $part),+) -> Self {
+                $zip($($value),+)
+            }
+        }
+
+        impl<$($part: Copy + core::fmt::Debug),+> core::fmt::Debug for $zip<$($part),+> {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                let $zip($($value),+) = *self;
+                f.debug_tuple(stringify!($zip))$(.field(&$value))+.finish()
+            }
+        }
+
+        // SAFETY: repr(C, packed), plain parts: no padding.
+        unsafe impl<$($part: Plain),+> Plain for $zip<$($part),+> {
+            const LAYOUT: u64 = fingerprint(&[$n, $(size_of::<$part>() as u64, $part::LAYOUT),+]);
+        }
+
+        impl<$($part: Source),+> Source for $zip<$($part),+> {
+            type Item = fused::$parts<$($part::Item),+>;
+            #[inline(always)]
+            unsafe fn get(&self, index: u64) -> Self::Item {
+                let $zip($($value),+) = *self;
+                // SAFETY: the caller's promise.
+                unsafe { fused::$parts::new($($value.get(index)),+) }
+            }
+        }
+
+        impl<$($part: Sink),+> Sink for $zip<$($part),+> {
+            type Item = fused::$parts<$($part::Item),+>;
+            #[inline(always)]
+            #[allow(non_snake_case)]
+            unsafe fn put(&self, index: u64, item: Self::Item) {
+                let $zip($($value),+) = *self;
+                let ($($part,)+) = item.get();
+                // SAFETY: the caller's promise.
+                unsafe { $($value.put(index, $part);)+ }
+            }
+        }
+    };
+}
+
+zip!(2, Zip2, Parts2; A a, B b);
+zip!(3, Zip3, Parts3; A a, B b, C c);
+zip!(4, Zip4, Parts4; A a, B b, C c, D d);
+zip!(5, Zip5, Parts5; A a, B b, C c, D d, E e);
+zip!(6, Zip6, Parts6; A a, B b, C c, D d, E e, F f);
+zip!(7, Zip7, Parts7; A a, B b, C c, D d, E e, F f, G g);
+zip!(8, Zip8, Parts8; A a, B b, C c, D d, E e, F f, G g, H h);
+
+/// A source whose items are mapped, and the results written, on their way into a reduction: *map-out*.
+///
+/// The reduction is of the items as they were; let the operator be a [`Map`](warpfold_monoid::Map) with the same function
+/// to reduce the results.
+#[repr(C, packed)]
+#[derive(Clone, Copy, Debug)]
+pub struct MapOut<S, F, D> {
+    source: S,
+    map: F,
+    sink: D,
+}
+
+impl<S: Source, F: MapFn<From = S::Item>, D: Sink<Item = F::To>> MapOut<S, F, D> {
+    /// Writes what `map` makes of the items of `source` to `sink`.
+    pub const fn new(source: S, map: F, sink: D) -> Self {
+        MapOut { source, map, sink }
+    }
+}
+
+// SAFETY: repr(C, packed), plain parts: no padding.
+unsafe impl<S: Plain, F: Plain, D: Plain> Plain for MapOut<S, F, D> {
+    const LAYOUT: u64 =
+        fingerprint(&[size_of::<S>() as u64, S::LAYOUT, size_of::<F>() as u64, F::LAYOUT, D::LAYOUT]);
+}
+
+impl<S: Source, F: MapFn<From = S::Item>, D: Sink<Item = F::To>> Source for MapOut<S, F, D> {
+    type Item = S::Item;
+    #[inline(always)]
+    unsafe fn get(&self, index: u64) -> S::Item {
+        let MapOut { source, map, sink } = *self;
+        // SAFETY: the caller's promise.
+        let item = unsafe { source.get(index) };
+        // SAFETY: the caller's promise; each item is asked for once.
+        unsafe { sink.put(index, map.map(item, index)) };
+        item
+    }
+}
+
+/// An operator over a source: an operator over [`Position`]s.
+///
+/// The canonical tree is that of items of no size (vectors of one), so bits may differ from those of the same items in
+/// one array.
+#[repr(C, packed)]
+#[derive(Clone, Copy, Debug)]
+pub struct Over<Op, S> {
+    op: Op,
+    source: S,
+}
+
+impl<Op: Monoid, S: Source<Item = Op::Item>> Over<Op, S> {
+    /// `op` over what `source` reads.
+    ///
+    /// # Safety
+    ///
+    /// Whenever this is reduced, over `n` positions, the source's arrays have at least `n` items, in memory of the
+    /// reducing backend, which nothing writes meanwhile; and nothing else uses those that it writes.
+    pub const unsafe fn new(op: Op, source: S) -> Self {
+        Over { op, source }
+    }
+}
+
+// SAFETY: repr(C, packed), plain parts: no padding.
+unsafe impl<Op: Plain, S: Plain> Plain for Over<Op, S> {
+    const LAYOUT: u64 = fingerprint(&[size_of::<Op>() as u64, Op::LAYOUT, S::LAYOUT]);
+}
+
+impl<Op: Monoid, S: Source<Item = Op::Item>> Monoid for Over<Op, S> {
+    type Item = Position;
+    type Acc = Op::Acc;
+    type Output = Op::Output;
+    type Empty = Op::Empty;
+    const COMMUTATIVE: bool = Op::COMMUTATIVE;
+    #[inline(always)]
+    fn identity(&self) -> Op::Acc {
+        let Over { op, .. } = *self;
+        op.identity()
+    }
+    #[inline(always)]
+    fn lift(&self, _: Position, index: u64) -> Op::Acc {
+        let Over { op, source } = *self;
+        // SAFETY: promised when this was made.
+        op.lift(unsafe { source.get(index) }, index)
+    }
+    #[inline(always)]
+    fn combine(&self, left: Op::Acc, right: Op::Acc) -> Op::Acc {
+        let Over { op, .. } = *self;
+        op.combine(left, right)
+    }
+    #[inline(always)]
+    fn push(&self, acc: Op::Acc, _: Position, index: u64) -> Op::Acc {
+        let Over { op, source } = *self;
+        // SAFETY: promised when this was made.
+        op.push(acc, unsafe { source.get(index) }, index)
+    }
+    #[inline(always)]
+    fn finish(&self, acc: Op::Acc) -> Op::Output {
+        let Over { op, .. } = *self;
+        op.finish(acc)
+    }
+    #[inline(always)]
+    fn finish_empty(&self) -> Op::Output {
+        let Over { op, .. } = *self;
+        op.finish_empty()
+    }
+}
