@@ -30,8 +30,9 @@ pub use warpfold_host::{
 };
 pub use warpfold_monoid as monoid;
 pub use warpfold_monoid::{
-    DoubleDouble, Element, Float, GivesIdentity, GivesNone, Max, Min, Monoid, NanMax, NanMin, NanProduct,
-    NanSum, OnEmpty, Plain, Product, Sum, Value,
+    DoubleDouble, Element, Elementwise, Float, GivesIdentity, GivesNone, Map, MapFn, Max, Min, Monoid,
+    NanMax, NanMin, NanProduct, NanSum, NonEmpty, OnEmpty, Ordered, Plain, Product, ProductAccumulator,
+    Semigroup, Sum, SumAccumulator, Unaligned, Value, WithInitial, adapters, fused, limits, tree,
 };
 
 /// The README's example, compiled and run.
