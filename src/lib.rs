@@ -30,8 +30,10 @@ pub use warpfold_host::{
 };
 pub use warpfold_monoid as monoid;
 pub use warpfold_monoid::{
-    Affine, Compose, DoubleDouble, Element, Float, GivesIdentity, GivesNone, Max, MaxSegmentSum, Min, Monoid,
-    NanMax, NanMin, NanProduct, NanSum, OnEmpty, Plain, Product, Sum, Value,
+    Affine, Compose, DoubleDouble, Element, Elementwise, Float, GivesIdentity, GivesNone, Map, MapFn, Max,
+    MaxSegmentSum, Min, Monoid, NanMax, NanMin, NanProduct, NanSum, NonEmpty, OnEmpty, Ordered, Plain,
+    Product, ProductAccumulator, Semigroup, Sum, SumAccumulator, Unaligned, Value, WithInitial, adapters,
+    fused, limits, tree,
 };
 
 /// The README's example, compiled and run.
