@@ -9,7 +9,7 @@ use warpfold_monoid::{
 };
 use warpfold_simt::{
     atomic::{self, AcqRel, Gpu},
-    global,
+    global, grid,
     hint::{cold_path, nounroll},
     shared::Shared,
     thread::{block_idx_x, sync_threads, thread_idx_x},
@@ -56,6 +56,7 @@ pub unsafe fn reduce_one<Op: Monoid, const V: usize, const U: usize>(
     params: &ReduceParams<Op>,
     shared: Shared<Op::Acc>,
 ) {
+    start();
     let thread = thread_idx_x();
     // SAFETY: the caller's promise.
     let acc = unsafe { chunk_value::<Op, V, U>(params, 0, params.n, params.groups, shared) };
@@ -80,6 +81,7 @@ pub unsafe fn reduce_chunks<Op: Monoid, const V: usize, const U: usize, const G:
     params: &ReduceParams<Op>,
     shared: Shared<Op::Acc>,
 ) {
+    start();
     let thread = thread_idx_x();
     let chunk = block_idx_x();
     let start = chunk as u64 * params.chunk;
@@ -113,6 +115,13 @@ pub unsafe fn reduce_chunks<Op: Monoid, const V: usize, const U: usize, const G:
             global::store(params.ticket, 0);
         }
     }
+}
+
+/// The host may have launched this before the work ahead of it in the stream was done, so that starting costs no time.
+#[inline(always)]
+fn start() {
+    grid::let_next_start();
+    grid::wait_for_previous();
 }
 
 /// Folds the chunks' values in one warp, the result in its first lane.

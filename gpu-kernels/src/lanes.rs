@@ -6,7 +6,7 @@
 
 use warpfold_monoid::{Monoid, Plain};
 use warpfold_simt::{
-    global,
+    global::{self, hint::NoAllocate},
     hint::nounroll,
     shared::Shared,
     thread::sync_threads,
@@ -225,8 +225,11 @@ unsafe fn load_batch<T: Plain, const V: usize, const U: usize>(
     first: *const T,
     stride: usize,
 ) -> [[T; V]; U] {
+    // Nothing is read twice.
     // SAFETY: the caller's promise.
-    core::array::from_fn(|u| unsafe { global::load_neighbours(first.wrapping_add(u * stride)) })
+    core::array::from_fn(|u| unsafe {
+        global::load_neighbours_with::<NoAllocate, T, V>(first.wrapping_add(u * stride))
+    })
 }
 
 /// The same if only `count` (at least 1) are there: the last of them stands in for the rest, so that no load waits

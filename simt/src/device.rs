@@ -128,6 +128,21 @@ fences! {
     fence_sc_sys = "fence.sc.sys;";
 }
 
+#[cfg(target_feature = "sm_90")]
+fences! {
+    grid_wait = "griddepcontrol.wait;";
+    grid_let_next_start = "griddepcontrol.launch_dependents;";
+}
+
+/// Before sm_90 grids follow each other whole.
+#[cfg(not(target_feature = "sm_90"))]
+#[inline(always)]
+pub(crate) fn grid_wait() {}
+
+#[cfg(not(target_feature = "sm_90"))]
+#[inline(always)]
+pub(crate) fn grid_let_next_start() {}
+
 // Warps.
 
 #[inline(always)]

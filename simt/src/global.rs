@@ -157,10 +157,23 @@ pub unsafe fn load_vector_streaming<T: Plain, const V: usize>(ptr: *const T) -> 
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn load_neighbours<T: Plain, const V: usize>(ptr: *const T) -> [T; V] {
+    // SAFETY: the caller's promise.
+    unsafe { load_neighbours_with::<Plainly, T, V>(ptr) }
+}
+
+/// [`load_neighbours`] with a cache hint, where they are a vector.
+///
+/// # Safety
+///
+/// As for [`load_neighbours`], and what the hint asks.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn load_neighbours_with<H: Hint, T: Plain, const V: usize>(ptr: *const T) -> [T; V] {
     if const { is_vector::<T, V>() } {
         // SAFETY: the caller's promise.
-        unsafe { imp::load_vector::<T, V, Plainly>(ptr) }
+        unsafe { imp::load_vector::<T, V, H>(ptr) }
     } else {
+        // Neighbours share cache lines, which L1 must keep meanwhile.
         // SAFETY: the caller's promise.
         core::array::from_fn(|i| unsafe { imp::load::<T, Plainly>(ptr.wrapping_add(i)) })
     }

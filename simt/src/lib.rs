@@ -48,6 +48,7 @@ use sim::primitives as imp;
 pub mod atomic;
 pub mod fence;
 pub mod global;
+pub mod grid;
 pub mod hint;
 pub mod shared;
 #[cfg(not(target_arch = "nvptx64"))]

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
+use warpfold_ptx_builder::ptxas;
 
 use crate::workspace::Workspace;
 use crate::{peers, setup, stub};
@@ -64,6 +65,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         "test",
         "test-",
     )?);
+    programs.extend(examples(workspace, &stub.root, &ptxas)?);
     let benches = !options.no_benches && workspace.has_target("warpfold", "bench");
     if benches {
         programs.extend(executables(&mut cargo(&["bench", "--no-run", "--bench", "*"]), "bench", "bench-")?);
@@ -92,6 +94,23 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     );
     println!("on the GPU machine: ./run.sh [all|test|bench|peers|sanitize]");
     Ok(())
+}
+
+/// The tests of the projects in examples/, each a workspace of its own, built for GPUs.
+fn examples(workspace: &Workspace, stub: &Path, ptxas: &Path) -> Result<Vec<(String, PathBuf)>> {
+    let mut programs = Vec::new();
+    for folder in workspace.examples()? {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut command = workspace.cargo(&["test", "--release", "--no-run", "--features", "cuda"]);
+        command.args(["--message-format", "json-render-diagnostics"]).current_dir(&folder);
+        command.env("CARGO_TARGET_DIR", workspace.target.join("examples"));
+        // They bring kernels of their own.
+        command.env("CUDA_LIBRARY_PATH", stub).env("WARPFOLD_WITHOUT_KERNELS", "1");
+        command.env(ptxas::VARIABLE, ptxas);
+        println!("in examples/{name}:");
+        programs.extend(executables(&mut command, "test", &format!("test-{name}-"))?);
+    }
+    Ok(programs)
 }
 
 /// Puts `run.sh` into the bundle.

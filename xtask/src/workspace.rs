@@ -82,6 +82,24 @@ impl Workspace {
         names
     }
 
+    /// The folders of the projects in examples/, each a workspace of its own; sorted.
+    pub fn examples(&self) -> Result<Vec<PathBuf>> {
+        let folder = self.root.join("examples");
+        let mut examples = Vec::new();
+        if folder.is_dir() {
+            for entry in
+                std::fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?
+            {
+                let path = entry?.path();
+                if path.join("Cargo.toml").is_file() {
+                    examples.push(path);
+                }
+            }
+        }
+        examples.sort();
+        Ok(examples)
+    }
+
     /// `cargo` with the workspace's root as its folder.
     pub fn cargo(&self, arguments: &[&str]) -> Command {
         cargo_in(&self.root, arguments)

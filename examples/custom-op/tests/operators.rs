@@ -10,11 +10,11 @@ use std::thread;
 use custom_op::{
     KERNELS,
     ops::{
-        AffineMap, Bounds, Compose, CountOver, LongestRun, Matrix, MatrixProduct, MaxSegmentSum, Mean,
-        Particle, Seen, SumOfSquaredHeights,
+        AffineMap, Axpy, Bounds, Compose, CountOver, LongestRun, Matrix, MatrixProduct, MaxSegmentSum, Mean,
+        Particle, Seen, Squared, SquaredNorm, SumOfSquaredHeights,
     },
 };
-use warpfold::{Backend, Engine, Error, Monoid, NonEmpty, Schedule, SimOptions, Value};
+use warpfold::{Backend, Engine, Error, Monoid, NonEmpty, Schedule, SimOptions, Sum, Value};
 
 fn load(engine: Engine) -> Engine {
     engine.load(KERNELS);
@@ -66,6 +66,7 @@ macro_rules! on_every_backend {
 on_every_backend! {
     affine: affine_on_cpu, affine_on_sim, affine_on_cuda;
     affine_rounded: affine_rounded_on_cpu, affine_rounded_on_sim, affine_rounded_on_cuda;
+    axpy_and_norm: axpy_and_norm_on_cpu, axpy_and_norm_on_sim, axpy_and_norm_on_cuda;
     bounds: bounds_on_cpu, bounds_on_sim, bounds_on_cuda;
     count_over: count_over_on_cpu, count_over_on_sim, count_over_on_cuda;
     heights: heights_on_cpu, heights_on_sim, heights_on_cuda;
@@ -155,6 +156,36 @@ fn affine_rounded(engine: &Engine) {
             "{n} maps on {}",
             engine.backend()
         );
+    }
+}
+
+/// Two arrays in, one out, and a sum, in one pass. Whole numbers, so that nothing rounds.
+fn axpy_and_norm(engine: &Engine) {
+    let whole = |bits: u64| (bits % 33) as f32 - 16.0;
+    let (xs, ys) = (items(14, whole), items(15, whole));
+    let axpy = Axpy { factor: 3.0 };
+    let norm = SquaredNorm::new(Sum::new(), Squared(axpy));
+    for n in lengths(engine) {
+        // At most 2^24: sums up to there are exact in `f32` too.
+        let n = n.min(3000);
+        let (xs, ys) = (&xs[n % 3..][..n], &ys[n % 5..][..n]);
+        let expected: Vec<f32> = xs.iter().zip(ys).map(|(x, y)| 3.0 * x + y).collect();
+        let squares: u64 = expected.iter().map(|&value| (value as i64 * value as i64) as u64).sum();
+        let what = format!("{n} pairs on {}", engine.backend());
+        assert_eq!(engine.reduce_columns(norm, (xs, ys)).unwrap(), squares as f32, "{what}");
+        let mut written = vec![f32::NAN; n];
+        let found = engine.map_reduce_columns(norm, axpy, (xs, ys), &mut written).unwrap();
+        assert_eq!((found, written), (squares as f32, expected), "{what}");
+    }
+    // Long ones: every backend has the CPU's bits.
+    if engine.backend() != Backend::Sim {
+        let (xs, ys) = (&items(16, unit)[..LONG[1]], &items(17, unit)[..LONG[1]]);
+        let cpu = load(Engine::cpu());
+        let (mut ours, mut theirs) = (vec![0.0; xs.len()], vec![0.0; xs.len()]);
+        let found = engine.map_reduce_columns(norm, axpy, (xs, ys), &mut ours).unwrap();
+        let expected = cpu.map_reduce_columns(norm, axpy, (xs, ys), &mut theirs).unwrap();
+        assert_eq!(found.to_bits(), expected.to_bits());
+        assert!(ours.iter().zip(&theirs).all(|(a, b)| a.to_bits() == b.to_bits()));
     }
 }
 

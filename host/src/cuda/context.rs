@@ -10,7 +10,7 @@ use std::{
 
 use cust::sys::{CUcontext, CUdevice, CUdevice_attribute as Attribute, CUpointer_attribute, CUstream};
 
-use super::driver::{self, Doing, Failure};
+use super::driver::{self, Doing, Failure, LaunchKernelEx};
 use crate::{DeviceInfo, Error, plan::DeviceFacts};
 
 /// The relaxed stream capture mode.
@@ -31,6 +31,8 @@ pub(crate) struct Context {
     io: CUstream,
     /// Tells streams apart for good, where the driver has it (CUDA 12.0): handles come again.
     stream_get_id: Option<StreamGetId>,
+    /// Launches kernels that overlap with what is ahead of them, where graphs can hold such launches too (CUDA 12.3).
+    pub(crate) launch_overlapping: Option<LaunchKernelEx>,
     pub(crate) info: DeviceInfo,
     pub(crate) facts: DeviceFacts,
 }
@@ -170,6 +172,7 @@ impl Context {
             retained,
             io: ptr::null_mut(),
             stream_get_id: stream_get_id(),
+            launch_overlapping: None,
             info: DeviceInfo {
                 ordinal: device as u32,
                 name: String::new(),
@@ -181,6 +184,7 @@ impl Context {
             facts: DeviceFacts::H100,
         };
         (context.info, context.facts) = describe(device)?;
+        context.launch_overlapping = launch_kernel_ex().filter(|_| context.info.driver >= (12, 3));
         context.io = context.new_stream()?;
         Ok(Arc::new(context))
     }
@@ -197,7 +201,6 @@ impl Context {
         self.enter().doing(|| format!("entering the context of device {}", self.device))
     }
 
-    /// The device's number.
     /// Is it an address of this device's memory? The context is current.
     pub(crate) fn check_address(&self, address: u64) -> Result<(), Error> {
         let mut ordinal: c_int = -1;
@@ -213,10 +216,6 @@ impl Context {
             }
             Ok(()) => Ok(()),
         }
-    }
-
-    pub(crate) fn device(&self) -> CUdevice {
-        self.device
     }
 
     /// The stream of our own copies. Whoever uses it waits for it.
@@ -312,6 +311,18 @@ fn stream_get_id() -> Option<StreamGetId> {
     }
     // SAFETY: the driver's function of that name and version has this signature.
     Some(unsafe { std::mem::transmute::<*mut std::ffi::c_void, StreamGetId>(function) })
+}
+
+/// The driver's `cuLaunchKernelEx`, if it has one.
+fn launch_kernel_ex() -> Option<LaunchKernelEx> {
+    let mut function = ptr::null_mut();
+    // SAFETY: a string, a valid place for the answer.
+    unsafe { driver::cuGetProcAddress(c"cuLaunchKernelEx".as_ptr(), &mut function, 11080, 0) }.ok()?;
+    if function.is_null() {
+        return None;
+    }
+    // SAFETY: the driver's function of that name and version has this signature.
+    Some(unsafe { std::mem::transmute::<*mut std::ffi::c_void, LaunchKernelEx>(function) })
 }
 
 /// Keeps a context current in this thread.

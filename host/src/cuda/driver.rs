@@ -184,3 +184,48 @@ functions! {
     fn cuGraphRetainUserObject(graph: CUgraph, object: CUuserObject, count: c_uint, flags: c_uint);
     fn cuGetProcAddress(symbol: *const c_char, function: *mut *mut c_void, version: c_int, flags: u64);
 }
+
+/// A launch in full: `CUlaunchConfig` of CUDA 11.8 and later.
+#[repr(C)]
+pub(crate) struct LaunchConfig {
+    pub(crate) grid: [c_uint; 3],
+    pub(crate) block: [c_uint; 3],
+    pub(crate) shared_bytes: c_uint,
+    pub(crate) stream: CUstream,
+    pub(crate) attributes: *const LaunchAttribute,
+    pub(crate) attribute_count: c_uint,
+}
+
+/// `CUlaunchAttribute`: a number for what it is, and a union of 64 bytes.
+#[repr(C, align(8))]
+pub(crate) struct LaunchAttribute {
+    id: c_uint,
+    _gap: c_uint,
+    value: [c_int; 16],
+}
+
+impl LaunchAttribute {
+    /// The kernel may start before the work ahead of it in the stream is done:
+    /// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`.
+    pub(crate) const OVERLAP: LaunchAttribute = LaunchAttribute {
+        id: 6,
+        _gap: 0,
+        value: {
+            let mut value = [0; 16];
+            value[0] = 1;
+            value
+        },
+    };
+}
+
+/// `cuLaunchKernelEx`, which drivers before CUDA 11.8 do not have.
+pub(crate) type LaunchKernelEx =
+    unsafe extern "C" fn(*const LaunchConfig, CUfunction, *mut *mut c_void, *mut *mut c_void) -> u32;
+
+/// What a call of [`LaunchKernelEx`] returned.
+pub(crate) fn launched(code: u32) -> Result<(), Failure> {
+    match code {
+        0 => Ok(()),
+        code => Err(Failure { call: "cuLaunchKernelEx", code }),
+    }
+}

@@ -29,6 +29,8 @@ pub(crate) struct Loaded {
     pub(crate) reduce_one: CUfunction,
     pub(crate) reduce_short: CUfunction,
     pub(crate) reduce_long: CUfunction,
+    /// Do the kernels wait for what is ahead of them, so that they may be launched early?
+    pub(crate) wait: bool,
     module: LoadedModule,
 }
 
@@ -75,6 +77,7 @@ impl Loaded {
                 reduce_one: function(&module, export, "reduce_one", image)?,
                 reduce_short: function(&module, export, "reduce_short", image)?,
                 reduce_long: function(&module, export, "reduce_long", image)?,
+                wait: image.arch >= 90,
                 module,
             })
         })

@@ -8,7 +8,7 @@ use warpfold_monoid::Monoid;
 
 use super::{
     DeviceView, Workspace,
-    driver::{self, Doing},
+    driver::{self, Doing, LaunchAttribute, LaunchConfig},
     gpu::Gpu,
     kernels::Loaded,
 };
@@ -198,22 +198,38 @@ impl Launcher {
             Strategy::OneBlock | Strategy::Cpu => self.loaded.reduce_one,
         };
         let mut arguments = [ptr::from_mut(&mut params).cast::<c_void>()];
+        let overlapping = context.launch_overlapping.filter(|_| self.loaded.wait);
         // SAFETY: the kernel of this operator, whose descriptor was compared, with its one parameter; what that points
-        // to is the caller's promise and the workspace's size.
+        // to is the caller's promise and the workspace's size. A kernel that is launched early waits before it touches
+        // any of that.
         let launched = unsafe {
-            driver::cuLaunchKernel(
-                function,
-                plan.grid,
-                1,
-                1,
-                plan.block,
-                1,
-                1,
-                0,
-                stream,
-                arguments.as_mut_ptr(),
-                ptr::null_mut(),
-            )
+            match overlapping {
+                Some(launch) => {
+                    let attribute = LaunchAttribute::OVERLAP;
+                    let config = LaunchConfig {
+                        grid: [plan.grid, 1, 1],
+                        block: [plan.block, 1, 1],
+                        shared_bytes: 0,
+                        stream,
+                        attributes: &attribute,
+                        attribute_count: 1,
+                    };
+                    driver::launched(launch(&config, function, arguments.as_mut_ptr(), ptr::null_mut()))
+                }
+                None => driver::cuLaunchKernel(
+                    function,
+                    plan.grid,
+                    1,
+                    1,
+                    plan.block,
+                    1,
+                    1,
+                    0,
+                    stream,
+                    arguments.as_mut_ptr(),
+                    ptr::null_mut(),
+                ),
+            }
         };
         launched.map_err(|failure| {
             if capturing {

@@ -88,6 +88,9 @@ pub(crate) fn fence_acq_rel_sys() {}
 pub(crate) fn fence_sc_cta() {}
 pub(crate) fn fence_sc_gpu() {}
 pub(crate) fn fence_sc_sys() {}
+// Launches follow each other whole here.
+pub(crate) fn grid_wait() {}
+pub(crate) fn grid_let_next_start() {}
 
 // Warps.
 

@@ -9,6 +9,7 @@ warpfold_simt::device_panic_handler!();
 
 mod affine;
 mod bounds;
+mod columns;
 mod count_over;
 mod heights;
 mod longest_run;
@@ -18,6 +19,7 @@ mod mean;
 
 pub use affine::{AffineMap, Compose};
 pub use bounds::{Bounds, Seen};
+pub use columns::{Axpy, AxpyAndNorm, NormOfPairs, Pairs, Squared, SquaredNorm};
 pub use count_over::CountOver;
 pub use heights::{Particle, SquaredHeight, SumOfSquaredHeights};
 pub use longest_run::{LongestRun, Runs};
@@ -31,6 +33,7 @@ kernels! {
     /// What the host finds the kernels by.
     pub static TABLE:
     affine => Compose,
+    axpy_and_norm => AxpyAndNorm,
     bounds => Bounds,
     count_over => CountOver,
     heights => SumOfSquaredHeights,
@@ -38,4 +41,5 @@ kernels! {
     matrix => MatrixProduct,
     max_segment => NonEmpty<MaxSegmentSum>,
     mean => Mean,
+    norm => NormOfPairs,
 }

@@ -1,0 +1,21 @@
+//! Grids that overlap: a grid may start while the one before it in its stream still runs, if the host launches it so
+//! (programmatic dependent launch; CUDA C++ Programming Guide). Instructions of sm_90; before that, and in the simulator,
+//! nothing.
+
+use crate::imp;
+
+/// Waits until the grids before this one in its stream are done, and sees what they wrote (`griddepcontrol.wait`).
+///
+/// The host may launch a kernel to overlap only if each of its threads calls this before it reads or writes anything
+/// that other work may use.
+#[inline(always)]
+pub fn wait_for_previous() {
+    imp::grid_wait()
+}
+
+/// Lets the next grid of the stream start once every block has called this or ended
+/// (`griddepcontrol.launch_dependents`).
+#[inline(always)]
+pub fn let_next_start() {
+    imp::grid_let_next_start()
+}
