@@ -153,8 +153,8 @@ impl CudaBuilder {
         self
     }
 
-    /// The PTX ISA version as LLVM counts it (`78` for 7.8). By default the oldest one that knows the architecture,
-    /// which the oldest drivers accept.
+    /// The PTX ISA version as LLVM counts it (`78` for 7.8). By default the oldest one that knows the architecture and
+    /// the cache hints of loads: at least 7.4, which drivers accept from CUDA 11.4 on.
     pub fn ptx_version(mut self, version: u32) -> CudaBuilder {
         self.ptx_version = Some(version);
         self

@@ -124,6 +124,9 @@ fn link_core(toolchain: &Toolchain, rlibs: &[PathBuf], folder: &Path) -> Result<
     Ok(module)
 }
 
+/// The PTX ISA version asked for where nobody asks: 7.4 has the cache hints of loads.
+const LEAST_PTX: u32 = 74;
+
 /// Optimises one group of the linked kernels and lowers it to PTX at `ptx`.
 pub(crate) fn lower(
     toolchain: &Toolchain,
@@ -136,7 +139,9 @@ pub(crate) fn lower(
     let bitcode = ptx.with_extension("bc");
     let public = group.entries.iter().chain(&group.globals).cloned().collect::<Vec<_>>().join(",");
     let mut target = vec![format!("-mtriple={TARGET}"), format!("-mcpu={arch}")];
-    if let Some(version) = ptx_version {
+    // Architectures from sm_89 on need a later version anyway.
+    let least = (arch.number() < 89).then_some(LEAST_PTX);
+    if let Some(version) = ptx_version.or(least) {
         target.push(format!("-mattr=+ptx{version}"));
     }
     let mut arguments: Vec<OsString> = target.iter().map(OsString::from).collect();
