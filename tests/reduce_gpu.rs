@@ -19,6 +19,7 @@ use warpfold::{
             },
         },
     },
+    module::{ImageKind, Kernels, Module},
     monoid::fused::Parts3,
     plan::DeviceFacts,
 };
@@ -764,6 +765,28 @@ fn the_first_use_is_timed() {
     let loaded = start.elapsed();
     assert_eq!(sum.reduce(&array).unwrap(), (1 << 20) as f32);
     println!("first sum of f32: {loaded:?} to load, {:?} to the result", start.elapsed());
+}
+
+/// The same for a card that no machine code is embedded for: the driver compiles PTX, unless it has it in its cache
+/// (`CUDA_CACHE_DISABLE=1` keeps it from looking).
+#[test]
+fn ptx_alone_will_do() {
+    if gpu().is_none() {
+        return;
+    }
+    let engine = warpfold::host::Engine::cuda(0).unwrap();
+    let name = BUILTINS.table.find::<Sum<f32>>().unwrap().name;
+    let module = BUILTINS.modules.iter().find(|module| module.name == name).unwrap();
+    let images: Vec<_> =
+        module.images.iter().copied().filter(|image| image.kind == ImageKind::Ptx).collect();
+    let module = Module { images: images.leak(), ..*module };
+    engine.load(Kernels { modules: vec![module].leak(), ..BUILTINS });
+    let array = DeviceArray::from_slice(&engine, &vec![1f32; 1 << 20]).unwrap();
+    let start = Instant::now();
+    let sum = engine.reducer(Sum::<f32>::new()).unwrap();
+    let loaded = start.elapsed();
+    assert_eq!(sum.reduce(&array).unwrap(), (1 << 20) as f32);
+    println!("first sum of f32 from PTX: {loaded:?} to compile, {:?} to the result", start.elapsed());
 }
 
 #[test]
