@@ -32,8 +32,8 @@ pub use warpfold_monoid as monoid;
 pub use warpfold_monoid::{
     Affine, Compose, DoubleDouble, Element, Elementwise, Float, GivesIdentity, GivesNone, Map, MapFn, Max,
     MaxSegmentSum, Min, Monoid, NanMax, NanMin, NanProduct, NanSum, NonEmpty, OnEmpty, Ordered, Plain,
-    Product, ProductAccumulator, Semigroup, Sum, SumAccumulator, Unaligned, Value, WithInitial, adapters,
-    fused, limits, tree,
+    Product, ProductAccumulator, Scalar, SegmentAccumulator, SegmentSums, Semigroup, Sum, SumAccumulator,
+    Unaligned, Value, WithInitial, adapters, fused, limits, tree,
 };
 
 /// The README's example, compiled and run.

@@ -34,7 +34,7 @@ const BUILD_KERNELS: [&str; 2] = ["build", "golden"];
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let lints = options.filters.is_empty();
     let kernels = !options.no_gpu_build;
-    let example = kernels && lints && workspace.root.join(EXAMPLE).join("Cargo.toml").is_file();
+    let example = lints && workspace.root.join(EXAMPLE).join("Cargo.toml").is_file();
     let both = kernels && lints;
     let planned =
         1 + 3 * usize::from(lints) + 4 * usize::from(kernels) + 2 * usize::from(both) + usize::from(example);
@@ -102,19 +102,22 @@ fn all(
     }
     let filters = [&["--".to_owned()], &options.filters[..]].concat();
     let Some(cuda) = cuda else {
-        return steps.step("tests", |log| {
-            // All targets but those that build kernels; cargo does not take --doc together with others.
-            let mut command = workspace.cargo(&["test", "--no-fail-fast", "--workspace", "--lib", "--bins"]);
-            for test in workspace.tests().iter().filter(|test| !BUILD_KERNELS.contains(&test.as_str())) {
-                command.args(["--test", test]);
-            }
-            log.run_tests(command.args(&filters))?;
-            log.run_tests(
-                workspace.cargo(&["test", "--no-fail-fast", "--workspace", "--doc"]).args(&filters),
-            )?;
-            log.note(format!("left out: the feature cuda, the tests {}", BUILD_KERNELS.join(", ")));
-            Ok(())
-        });
+        return steps
+            .step("tests", |log| {
+                // All targets but those that build kernels; cargo does not take --doc together with others.
+                let mut command =
+                    workspace.cargo(&["test", "--no-fail-fast", "--workspace", "--lib", "--bins"]);
+                for test in workspace.tests().iter().filter(|test| !BUILD_KERNELS.contains(&test.as_str())) {
+                    command.args(["--test", test]);
+                }
+                log.run_tests(command.args(&filters))?;
+                log.run_tests(
+                    workspace.cargo(&["test", "--no-fail-fast", "--workspace", "--doc"]).args(&filters),
+                )?;
+                log.note(format!("left out: the feature cuda, the tests {}", BUILD_KERNELS.join(", ")));
+                Ok(())
+            })
+            .and_then(|()| if example { custom_op(workspace, steps, None) } else { Ok(()) });
     };
     steps.step("tests", |log| {
         log.run_tests(workspace.cargo(&["test", "--no-fail-fast", "--workspace"]).args(&filters))
@@ -148,23 +151,32 @@ fn all(
         })?;
     }
     if example {
-        steps.step("custom-op", |log| {
-            let folder = workspace.root.join(EXAMPLE);
-            // A folder of its own in this workspace's target folder, so that a fresh clone stays clean.
-            let common = |command: &mut Command| {
-                command.current_dir(&folder).env("CARGO_TARGET_DIR", workspace.target.join("custom-op"));
-                // Its build script looks for ptxas where any outside project does.
-                cuda.set(command).env(warpfold_ptx_builder::ptxas::VARIABLE, &cuda.ptxas);
-            };
-            let mut clippy = workspace.cargo(&["clippy", "--workspace", "--all-targets", "--", "-Dwarnings"]);
-            common(&mut clippy);
-            log.run(&mut clippy)?;
-            let mut test = workspace.cargo(&["test", "--no-fail-fast", "--workspace"]);
-            common(&mut test);
-            log.run_tests(&mut test)
-        })?;
+        custom_op(workspace, steps, Some(&cuda))?;
     }
     Ok(())
+}
+
+/// Checks the outside project, as someone does who has only the published crates: without a device toolchain, then with.
+fn custom_op(workspace: &Workspace, steps: &mut Steps, cuda: Option<&Cuda>) -> Result<()> {
+    steps.step("custom-op", |log| {
+        let folder = workspace.root.join(EXAMPLE);
+        // A folder of its own in this workspace's target folder, so that a fresh clone stays clean.
+        let cargo = |arguments: &[&str]| {
+            let mut command = workspace.cargo(arguments);
+            command.current_dir(&folder).env("CARGO_TARGET_DIR", workspace.target.join("custom-op"));
+            command
+        };
+        log.run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-Dwarnings"]))?;
+        let test = ["test", "--no-fail-fast", "--workspace"];
+        log.run_tests(&mut cargo(&test))?;
+        let Some(cuda) = cuda else { return Ok(()) };
+        let mut command = cargo(&[&test[..], &["--features", "cuda", "--test", "operators"]].concat());
+        // Its build script looks for ptxas where any outside project does; the built-in operators are tested elsewhere.
+        cuda.lint(&mut command).env(warpfold_ptx_builder::ptxas::VARIABLE, &cuda.ptxas);
+        log.run_tests(&mut command)?;
+        log.note(cuda.verdict());
+        Ok(())
+    })
 }
 
 /// How programs with the feature `cuda` are linked and run on this machine.
@@ -208,7 +220,7 @@ impl Cuda<'_> {
         }
     }
 
-    /// [`Cuda::set`] for what reads the host's side only: the build script then leaves out the kernels.
+    /// [`Cuda::set`] for what does not run the built-in kernels: warpfold's build script then leaves them out.
     fn lint<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         self.set(command).env("WARPFOLD_WITHOUT_KERNELS", "1")
     }

@@ -1,6 +1,7 @@
 //! Operators for warpfold: ordinary Rust, compiled for the host and for GPUs.
 //!
-//! One module an operator, one line each in `kernels!`.
+//! One module an operator, one line each in `kernels!`. Compositions and segment sums are built in too; here they show how
+//! such operators are written.
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx))]
 
