@@ -777,8 +777,7 @@ fn ptx_alone_will_do() {
     let engine = warpfold::host::Engine::cuda(0).unwrap();
     let name = BUILTINS.table.find::<Sum<f32>>().unwrap().name;
     let module = BUILTINS.modules.iter().find(|module| module.name == name).unwrap();
-    let images: Vec<_> =
-        module.images.iter().copied().filter(|image| image.kind == ImageKind::Ptx).collect();
+    let images: Vec<_> = module.images.iter().copied().filter(|image| image.kind == ImageKind::Ptx).collect();
     let module = Module { images: images.leak(), ..*module };
     engine.load(Kernels { modules: vec![module].leak(), ..BUILTINS });
     let array = DeviceArray::from_slice(&engine, &vec![1f32; 1 << 20]).unwrap();

@@ -5,7 +5,7 @@
 
 use warpfold_monoid::{
     Monoid,
-    tree::{FOLD_LANES, VECTORS_A_GROUP},
+    tree::{FOLD_LANES, MAX_GROUPS, VECTORS_A_GROUP},
 };
 use warpfold_simt::{
     atomic::{self, AcqRel, Gpu},
@@ -56,7 +56,8 @@ pub unsafe fn reduce_one<Op: Monoid, const V: usize, const U: usize>(
     params: &ReduceParams<Op>,
     shared: Shared<Op::Acc>,
 ) {
-    start();
+    grid::let_next_start();
+    grid::wait_for_previous();
     let thread = thread_idx_x();
     // SAFETY: the caller's promise.
     let acc = unsafe { chunk_value::<Op, V, U>(params, 0, params.n, params.groups, shared) };
@@ -81,13 +82,22 @@ pub unsafe fn reduce_chunks<Op: Monoid, const V: usize, const U: usize, const G:
     params: &ReduceParams<Op>,
     shared: Shared<Op::Acc>,
 ) {
-    start();
+    // Blocks of the next grid that start early wait in what room this one leaves. Where they run long, that would crowd
+    // them together on some multiprocessors: they start when this grid is all but done.
+    let early = G < MAX_GROUPS;
+    if early {
+        grid::let_next_start();
+    }
+    grid::wait_for_previous();
     let thread = thread_idx_x();
     let chunk = block_idx_x();
     let start = chunk as u64 * params.chunk;
     let len = params.chunk.min(params.n - start);
     // SAFETY: the caller's promise.
     let acc = unsafe { chunk_value::<Op, V, U>(params, start, len, G, shared) };
+    if !early {
+        grid::let_next_start();
+    }
     if thread >= 32 {
         return;
     }
@@ -115,13 +125,6 @@ pub unsafe fn reduce_chunks<Op: Monoid, const V: usize, const U: usize, const G:
             global::store(params.ticket, 0);
         }
     }
-}
-
-/// The host may have launched this before the work ahead of it in the stream was done, so that starting costs no time.
-#[inline(always)]
-fn start() {
-    grid::let_next_start();
-    grid::wait_for_previous();
 }
 
 /// Folds the chunks' values in one warp, the result in its first lane.

@@ -273,29 +273,30 @@ zip!(8, Zip8, Parts8; A a, B b, C c, D d, E e, F f, G g, H h);
 #[repr(C, packed)]
 #[derive(Clone, Copy, Debug)]
 pub struct MapOut<S, F, D> {
+    // Addresses first: behind parameters of four bytes they would not be aligned.
     source: S,
-    map: F,
     sink: D,
+    map: F,
 }
 
 impl<S: Source, F: MapFn<From = S::Item>, D: Sink<Item = F::To>> MapOut<S, F, D> {
     /// Writes what `map` makes of the items of `source` to `sink`.
     pub const fn new(source: S, map: F, sink: D) -> Self {
-        MapOut { source, map, sink }
+        MapOut { source, sink, map }
     }
 }
 
 // SAFETY: repr(C, packed), plain parts: no padding.
 unsafe impl<S: Plain, F: Plain, D: Plain> Plain for MapOut<S, F, D> {
     const LAYOUT: u64 =
-        fingerprint(&[size_of::<S>() as u64, S::LAYOUT, size_of::<F>() as u64, F::LAYOUT, D::LAYOUT]);
+        fingerprint(&[size_of::<S>() as u64, S::LAYOUT, size_of::<D>() as u64, D::LAYOUT, F::LAYOUT]);
 }
 
 impl<S: Source, F: MapFn<From = S::Item>, D: Sink<Item = F::To>> Source for MapOut<S, F, D> {
     type Item = S::Item;
     #[inline(always)]
     unsafe fn get(&self, index: u64) -> S::Item {
-        let MapOut { source, map, sink } = *self;
+        let MapOut { source, sink, map } = *self;
         // SAFETY: the caller's promise.
         let item = unsafe { source.get(index) };
         // SAFETY: the caller's promise; each item is asked for once.
@@ -311,8 +312,9 @@ impl<S: Source, F: MapFn<From = S::Item>, D: Sink<Item = F::To>> Source for MapO
 #[repr(C, packed)]
 #[derive(Clone, Copy, Debug)]
 pub struct Over<Op, S> {
-    op: Op,
+    // Addresses first: behind parameters of four bytes they would not be aligned.
     source: S,
+    op: Op,
 }
 
 impl<Op: Monoid, S: Source<Item = Op::Item>> Over<Op, S> {
@@ -323,13 +325,13 @@ impl<Op: Monoid, S: Source<Item = Op::Item>> Over<Op, S> {
     /// Whenever this is reduced, over `n` positions, the source's arrays have at least `n` items, in memory of the
     /// reducing backend, which nothing writes meanwhile; and nothing else uses those that it writes.
     pub const unsafe fn new(op: Op, source: S) -> Self {
-        Over { op, source }
+        Over { source, op }
     }
 }
 
 // SAFETY: repr(C, packed), plain parts: no padding.
 unsafe impl<Op: Plain, S: Plain> Plain for Over<Op, S> {
-    const LAYOUT: u64 = fingerprint(&[size_of::<Op>() as u64, Op::LAYOUT, S::LAYOUT]);
+    const LAYOUT: u64 = fingerprint(&[size_of::<S>() as u64, S::LAYOUT, Op::LAYOUT]);
 }
 
 impl<Op: Monoid, S: Source<Item = Op::Item>> Monoid for Over<Op, S> {
