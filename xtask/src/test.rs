@@ -7,6 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use warpfold_ptx_builder::ptxas;
 
 use crate::driver::{self, Driver};
 use crate::steps::Steps;
@@ -24,9 +25,6 @@ pub struct Options {
     filters: Vec<String>,
 }
 
-/// The folder of the outside project that is built too; a workspace of its own.
-const EXAMPLE: &str = "examples/custom-op";
-
 /// Integration tests that build kernels, and so need the device toolchain whatever the features.
 const BUILD_KERNELS: [&str; 2] = ["build", "golden"];
 
@@ -34,12 +32,13 @@ const BUILD_KERNELS: [&str; 2] = ["build", "golden"];
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let lints = options.filters.is_empty();
     let kernels = !options.no_gpu_build;
-    let example = kernels && lints && workspace.root.join(EXAMPLE).join("Cargo.toml").is_file();
     let both = kernels && lints;
+    // Projects of their own, which build kernels too.
+    let examples = if both { workspace.examples()? } else { Vec::new() };
     let planned =
-        1 + 3 * usize::from(lints) + 4 * usize::from(kernels) + 2 * usize::from(both) + usize::from(example);
+        1 + 3 * usize::from(lints) + 4 * usize::from(kernels) + 2 * usize::from(both) + examples.len();
     let mut steps = Steps::new(&workspace.target.join("xtask-logs"), planned)?;
-    let result = all(workspace, options, &mut steps, lints, example);
+    let result = all(workspace, options, &mut steps, lints, &examples);
     println!("\n{}\n", steps.table());
     let totals = steps.totals();
     if result.is_ok() {
@@ -60,7 +59,7 @@ fn all(
     options: &Options,
     steps: &mut Steps,
     lints: bool,
-    example: bool,
+    examples: &[PathBuf],
 ) -> Result<()> {
     let cuda = match options.no_gpu_build {
         true => None,
@@ -77,11 +76,11 @@ fn all(
     if lints {
         steps.step("rustfmt", |log| {
             log.run(&mut workspace.cargo(&["fmt", "--all", "--check", "--", "--color", "never"]))?;
-            if example {
+            for folder in examples {
                 log.run(
                     workspace
                         .cargo(&["fmt", "--all", "--check", "--", "--color", "never"])
-                        .current_dir(workspace.root.join(EXAMPLE)),
+                        .current_dir(folder),
                 )?;
             }
             Ok(())
@@ -147,21 +146,25 @@ fn all(
             Ok(())
         })?;
     }
-    if example {
-        steps.step("custom-op", |log| {
-            let folder = workspace.root.join(EXAMPLE);
-            // A folder of its own in this workspace's target folder, so that a fresh clone stays clean.
+    for folder in examples {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        steps.step(&format!("examples/{name}"), |log| {
+            // In this workspace's target folder, so that a fresh clone stays clean; together, so that what the examples
+            // have in common is built once.
             let common = |command: &mut Command| {
-                command.current_dir(&folder).env("CARGO_TARGET_DIR", workspace.target.join("custom-op"));
-                // Its build script looks for ptxas where any outside project does.
-                cuda.set(command).env(warpfold_ptx_builder::ptxas::VARIABLE, &cuda.ptxas);
+                command.current_dir(folder).env("CARGO_TARGET_DIR", workspace.target.join("examples"));
+                // Their build scripts look for ptxas where any outside project does. They bring kernels of their own.
+                cuda.set(command).env(ptxas::VARIABLE, &cuda.ptxas).env("WARPFOLD_WITHOUT_KERNELS", "1");
             };
-            let mut clippy = workspace.cargo(&["clippy", "--workspace", "--all-targets", "--", "-Dwarnings"]);
-            common(&mut clippy);
-            log.run(&mut clippy)?;
-            let mut test = workspace.cargo(&["test", "--no-fail-fast", "--workspace"]);
-            common(&mut test);
-            log.run_tests(&mut test)
+            for features in [&[][..], &["--features", "cuda"]] {
+                let mut clippy = workspace.cargo(&["clippy", "--workspace", "--all-targets"]);
+                common(clippy.args(features).args(["--", "-Dwarnings"]));
+                log.run(&mut clippy)?;
+                let mut test = workspace.cargo(&["test", "--no-fail-fast", "--workspace"]);
+                common(test.args(features));
+                log.run_tests(&mut test)?;
+            }
+            Ok(())
         })?;
     }
     Ok(())
