@@ -7,6 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use warpfold_ptx_builder::ptxas;
 
 use crate::driver::{self, Driver};
 use crate::steps::Steps;
@@ -24,9 +25,6 @@ pub struct Options {
     filters: Vec<String>,
 }
 
-/// The folder of the outside project that is built too; a workspace of its own.
-const EXAMPLE: &str = "examples/custom-op";
-
 /// Integration tests that build kernels, and so need the device toolchain whatever the features.
 const BUILD_KERNELS: [&str; 2] = ["build", "golden"];
 
@@ -34,12 +32,13 @@ const BUILD_KERNELS: [&str; 2] = ["build", "golden"];
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let lints = options.filters.is_empty();
     let kernels = !options.no_gpu_build;
-    let example = lints && workspace.root.join(EXAMPLE).join("Cargo.toml").is_file();
     let both = kernels && lints;
+    // Projects of their own, which build kernels too.
+    let examples = if both { workspace.examples()? } else { Vec::new() };
     let planned =
-        1 + 3 * usize::from(lints) + 4 * usize::from(kernels) + 2 * usize::from(both) + usize::from(example);
+        1 + 3 * usize::from(lints) + 4 * usize::from(kernels) + 2 * usize::from(both) + examples.len();
     let mut steps = Steps::new(&workspace.target.join("xtask-logs"), planned)?;
-    let result = all(workspace, options, &mut steps, lints, example);
+    let result = all(workspace, options, &mut steps, lints, &examples);
     println!("\n{}\n", steps.table());
     let totals = steps.totals();
     if result.is_ok() {
@@ -60,7 +59,7 @@ fn all(
     options: &Options,
     steps: &mut Steps,
     lints: bool,
-    example: bool,
+    examples: &[PathBuf],
 ) -> Result<()> {
     let cuda = match options.no_gpu_build {
         true => None,
@@ -77,11 +76,11 @@ fn all(
     if lints {
         steps.step("rustfmt", |log| {
             log.run(&mut workspace.cargo(&["fmt", "--all", "--check", "--", "--color", "never"]))?;
-            if example {
+            for folder in examples {
                 log.run(
                     workspace
                         .cargo(&["fmt", "--all", "--check", "--", "--color", "never"])
-                        .current_dir(workspace.root.join(EXAMPLE)),
+                        .current_dir(folder),
                 )?;
             }
             Ok(())
@@ -102,22 +101,19 @@ fn all(
     }
     let filters = [&["--".to_owned()], &options.filters[..]].concat();
     let Some(cuda) = cuda else {
-        return steps
-            .step("tests", |log| {
-                // All targets but those that build kernels; cargo does not take --doc together with others.
-                let mut command =
-                    workspace.cargo(&["test", "--no-fail-fast", "--workspace", "--lib", "--bins"]);
-                for test in workspace.tests().iter().filter(|test| !BUILD_KERNELS.contains(&test.as_str())) {
-                    command.args(["--test", test]);
-                }
-                log.run_tests(command.args(&filters))?;
-                log.run_tests(
-                    workspace.cargo(&["test", "--no-fail-fast", "--workspace", "--doc"]).args(&filters),
-                )?;
-                log.note(format!("left out: the feature cuda, the tests {}", BUILD_KERNELS.join(", ")));
-                Ok(())
-            })
-            .and_then(|()| if example { custom_op(workspace, steps, None) } else { Ok(()) });
+        return steps.step("tests", |log| {
+            // All targets but those that build kernels; cargo does not take --doc together with others.
+            let mut command = workspace.cargo(&["test", "--no-fail-fast", "--workspace", "--lib", "--bins"]);
+            for test in workspace.tests().iter().filter(|test| !BUILD_KERNELS.contains(&test.as_str())) {
+                command.args(["--test", test]);
+            }
+            log.run_tests(command.args(&filters))?;
+            log.run_tests(
+                workspace.cargo(&["test", "--no-fail-fast", "--workspace", "--doc"]).args(&filters),
+            )?;
+            log.note(format!("left out: the feature cuda, the tests {}", BUILD_KERNELS.join(", ")));
+            Ok(())
+        });
     };
     steps.step("tests", |log| {
         log.run_tests(workspace.cargo(&["test", "--no-fail-fast", "--workspace"]).args(&filters))
@@ -150,33 +146,28 @@ fn all(
             Ok(())
         })?;
     }
-    if example {
-        custom_op(workspace, steps, Some(&cuda))?;
+    for folder in examples {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        steps.step(&format!("examples/{name}"), |log| {
+            // In this workspace's target folder, so that a fresh clone stays clean; together, so that what the examples
+            // have in common is built once.
+            let common = |command: &mut Command| {
+                command.current_dir(folder).env("CARGO_TARGET_DIR", workspace.target.join("examples"));
+                // Their build scripts look for ptxas where any outside project does. They bring kernels of their own.
+                cuda.set(command).env(ptxas::VARIABLE, &cuda.ptxas).env("WARPFOLD_WITHOUT_KERNELS", "1");
+            };
+            for features in [&[][..], &["--features", "cuda"]] {
+                let mut clippy = workspace.cargo(&["clippy", "--workspace", "--all-targets"]);
+                common(clippy.args(features).args(["--", "-Dwarnings"]));
+                log.run(&mut clippy)?;
+                let mut test = workspace.cargo(&["test", "--no-fail-fast", "--workspace"]);
+                common(test.args(features));
+                log.run_tests(&mut test)?;
+            }
+            Ok(())
+        })?;
     }
     Ok(())
-}
-
-/// Checks the outside project, as someone does who has only the published crates: without a device toolchain, then with.
-fn custom_op(workspace: &Workspace, steps: &mut Steps, cuda: Option<&Cuda>) -> Result<()> {
-    steps.step("custom-op", |log| {
-        let folder = workspace.root.join(EXAMPLE);
-        // A folder of its own in this workspace's target folder, so that a fresh clone stays clean.
-        let cargo = |arguments: &[&str]| {
-            let mut command = workspace.cargo(arguments);
-            command.current_dir(&folder).env("CARGO_TARGET_DIR", workspace.target.join("custom-op"));
-            command
-        };
-        log.run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-Dwarnings"]))?;
-        let test = ["test", "--no-fail-fast", "--workspace"];
-        log.run_tests(&mut cargo(&test))?;
-        let Some(cuda) = cuda else { return Ok(()) };
-        let mut command = cargo(&[&test[..], &["--features", "cuda", "--test", "operators"]].concat());
-        // Its build script looks for ptxas where any outside project does; the built-in operators are tested elsewhere.
-        cuda.lint(&mut command).env(warpfold_ptx_builder::ptxas::VARIABLE, &cuda.ptxas);
-        log.run_tests(&mut command)?;
-        log.note(cuda.verdict());
-        Ok(())
-    })
 }
 
 /// How programs with the feature `cuda` are linked and run on this machine.
@@ -220,7 +211,7 @@ impl Cuda<'_> {
         }
     }
 
-    /// [`Cuda::set`] for what does not run the built-in kernels: warpfold's build script then leaves them out.
+    /// [`Cuda::set`] for what reads the host's side only: the build script then leaves out the kernels.
     fn lint<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         self.set(command).env("WARPFOLD_WITHOUT_KERNELS", "1")
     }
