@@ -164,7 +164,7 @@ unsafe fn fold_partials<Op: Monoid>(op: &Op, partials: *const Op::Acc, count: u3
         next += BATCH * step;
     }
     // SAFETY: the whole warp is here.
-    unsafe { warp::reduce(op, acc, lane, FOLD_LANES, Some(present)) }
+    unsafe { warp::reduce_width(op, acc, lane, FOLD_LANES, Some(present)) }
 }
 
 /// The value of items `start .. start + len`, in thread 0.
@@ -193,7 +193,7 @@ unsafe fn chunk_value<Op: Monoid, const V: usize, const U: usize>(
         let acc = unsafe { lanes::fold_whole::<Op, V, U>(op, items, start, batches, thread, groups) };
         let acc = lanes::combine_slots(op, acc, thread, None);
         // SAFETY: the whole block is here: alignment and length are the same for all its threads.
-        return unsafe { block::reduce(op, acc, thread, groups, None, shared) };
+        return unsafe { block::reduce_width(op, acc, thread, groups, None, shared) };
     }
     cold_path();
     let lanes = if thread < groups {
@@ -212,7 +212,7 @@ unsafe fn chunk_value<Op: Monoid, const V: usize, const U: usize>(
     let present = len.min(groups as u64 * V as u64) as u32;
     let acc = lanes::combine_slots(op, acc, thread, Some(present));
     // SAFETY: the whole block is here.
-    unsafe { block::reduce(op, acc, thread, groups, Some(present.div_ceil(V as u32)), shared) }
+    unsafe { block::reduce_width(op, acc, thread, groups, Some(present.div_ceil(V as u32)), shared) }
 }
 
 /// The same with every operand in its place: each warp folds a part of the chunk.
@@ -254,7 +254,7 @@ unsafe fn chunk_value_in_order<Op: Monoid, const V: usize, const U: usize>(
     // SAFETY: written before the barrier, by the warps that have a part.
     let acc = unsafe { shared.read(lane.min(parts - 1) as usize) };
     // SAFETY: the whole first warp is here.
-    unsafe { warp::reduce(op, acc, lane, groups / 32, Some(parts)) }
+    unsafe { warp::reduce_width(op, acc, lane, groups / 32, Some(parts)) }
 }
 
 /// Can a vector of `V` items be loaded from here in one piece?

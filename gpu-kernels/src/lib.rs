@@ -4,6 +4,18 @@
 //! thread's share of the canonical tree) and [`ordered`] (one warp's, where order matters) <- [`device`] (whole arrays). The kernel entry points are emitted by
 //! [`kernels!`] in a leaf crate; libraries never emit entries.
 //!
+//! A kernel of one's own calls the two lowest:
+//!
+//! | function | who calls, together | where the result is |
+//! | --- | --- | --- |
+//! | [`warp::reduce`] | the first lanes of a warp, any number of them | lane 0 |
+//! | [`warp::scan`], [`warp::scan_exclusive`] | the same | every lane with a value; exclusive: but the first |
+//! | [`block::reduce`] | a block of any size | thread 0 |
+//! | [`block::scan`], [`block::scan_exclusive`] | the same | every thread with a value; exclusive: but the first |
+//! | [`block::broadcast`] | the same | every thread |
+//!
+//! `examples/softmax` is such a kernel, compiled for GPUs and run in the simulator.
+//!
 //! Everything here follows [`warpfold_monoid::tree`] to the bit.
 #![no_std]
 

@@ -62,7 +62,7 @@ pub unsafe fn fold<Op: Monoid, const V: usize, const U: usize>(
             i += 1;
         }
         // SAFETY: the whole warp is here.
-        let value = unsafe { warp::reduce(op, value, lane, 32, None) };
+        let value = unsafe { warp::reduce_width(op, value, lane, 32, None) };
         if lane == 0 {
             acc = if left == len { value } else { op.combine(acc, value) };
         }
@@ -85,7 +85,8 @@ pub unsafe fn fold<Op: Monoid, const V: usize, const U: usize>(
             i += 1;
         }
         // SAFETY: the whole warp is here.
-        let value = unsafe { warp::reduce(op, value, lane, 32, Some(left_items.div_ceil(strip as u32))) };
+        let value =
+            unsafe { warp::reduce_width(op, value, lane, 32, Some(left_items.div_ceil(strip as u32))) };
         if lane == 0 {
             acc = if left == len { value } else { op.combine(acc, value) };
         }
