@@ -7,6 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use warpfold_ptx_builder::ptxas;
 
 use crate::driver::{self, Driver};
 use crate::steps::Steps;
@@ -24,9 +25,6 @@ pub struct Options {
     filters: Vec<String>,
 }
 
-/// The folder of the outside project that is built too; a workspace of its own.
-const EXAMPLE: &str = "examples/custom-op";
-
 /// Integration tests that build kernels, and so need the device toolchain whatever the features.
 const BUILD_KERNELS: [&str; 2] = ["build", "golden"];
 
@@ -34,12 +32,12 @@ const BUILD_KERNELS: [&str; 2] = ["build", "golden"];
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let lints = options.filters.is_empty();
     let kernels = !options.no_gpu_build;
-    let example = lints && workspace.root.join(EXAMPLE).join("Cargo.toml").is_file();
+    let projects = if lints { workspace.examples()? } else { Vec::new() };
     let both = kernels && lints;
     let planned =
-        1 + 3 * usize::from(lints) + 4 * usize::from(kernels) + 2 * usize::from(both) + usize::from(example);
+        1 + 3 * usize::from(lints) + 4 * usize::from(kernels) + 2 * usize::from(both) + projects.len();
     let mut steps = Steps::new(&workspace.target.join("xtask-logs"), planned)?;
-    let result = all(workspace, options, &mut steps, lints, example);
+    let result = all(workspace, options, &mut steps, lints, &projects);
     println!("\n{}\n", steps.table());
     let totals = steps.totals();
     if result.is_ok() {
@@ -60,7 +58,7 @@ fn all(
     options: &Options,
     steps: &mut Steps,
     lints: bool,
-    example: bool,
+    projects: &[PathBuf],
 ) -> Result<()> {
     let cuda = match options.no_gpu_build {
         true => None,
@@ -77,11 +75,11 @@ fn all(
     if lints {
         steps.step("rustfmt", |log| {
             log.run(&mut workspace.cargo(&["fmt", "--all", "--check", "--", "--color", "never"]))?;
-            if example {
+            for folder in projects {
                 log.run(
                     workspace
                         .cargo(&["fmt", "--all", "--check", "--", "--color", "never"])
-                        .current_dir(workspace.root.join(EXAMPLE)),
+                        .current_dir(folder),
                 )?;
             }
             Ok(())
@@ -117,7 +115,7 @@ fn all(
                 log.note(format!("left out: the feature cuda, the tests {}", BUILD_KERNELS.join(", ")));
                 Ok(())
             })
-            .and_then(|()| if example { custom_op(workspace, steps, None) } else { Ok(()) });
+            .and_then(|()| examples(workspace, steps, projects, None));
     };
     steps.step("tests", |log| {
         log.run_tests(workspace.cargo(&["test", "--no-fail-fast", "--workspace"]).args(&filters))
@@ -150,33 +148,46 @@ fn all(
             Ok(())
         })?;
     }
-    if example {
-        custom_op(workspace, steps, Some(&cuda))?;
-    }
-    Ok(())
+    examples(workspace, steps, projects, Some(&cuda))
 }
 
-/// Checks the outside project, as someone does who has only the published crates: without a device toolchain, then with.
-fn custom_op(workspace: &Workspace, steps: &mut Steps, cuda: Option<&Cuda>) -> Result<()> {
-    steps.step("custom-op", |log| {
-        let folder = workspace.root.join(EXAMPLE);
-        // A folder of its own in this workspace's target folder, so that a fresh clone stays clean.
-        let cargo = |arguments: &[&str]| {
-            let mut command = workspace.cargo(arguments);
-            command.current_dir(&folder).env("CARGO_TARGET_DIR", workspace.target.join("custom-op"));
-            command
-        };
-        log.run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-Dwarnings"]))?;
-        let test = ["test", "--no-fail-fast", "--workspace"];
-        log.run_tests(&mut cargo(&test))?;
-        let Some(cuda) = cuda else { return Ok(()) };
-        let mut command = cargo(&[&test[..], &["--features", "cuda", "--test", "operators"]].concat());
-        // Its build script looks for ptxas where any outside project does; the built-in operators are tested elsewhere.
-        cuda.lint(&mut command).env(warpfold_ptx_builder::ptxas::VARIABLE, &cuda.ptxas);
-        log.run_tests(&mut command)?;
-        log.note(cuda.verdict());
-        Ok(())
-    })
+/// Checks the projects in examples/, as someone does who has only the published crates: without a device toolchain, then
+/// with.
+fn examples(
+    workspace: &Workspace,
+    steps: &mut Steps,
+    projects: &[PathBuf],
+    cuda: Option<&Cuda>,
+) -> Result<()> {
+    for folder in projects {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        steps.step(&format!("examples/{name}"), |log| {
+            // In this workspace's target folder, so that a fresh clone stays clean; together, so that what the projects
+            // have in common is built once.
+            let cargo = |arguments: &[&str]| {
+                let mut command = workspace.cargo(arguments);
+                command.current_dir(folder).env("CARGO_TARGET_DIR", workspace.target.join("examples"));
+                command
+            };
+            log.run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-Dwarnings"]))?;
+            log.run_tests(&mut cargo(&["test", "--no-fail-fast", "--workspace"]))?;
+            let Some(cuda) = cuda else { return Ok(()) };
+            // Their build scripts look for ptxas where any outside project does; the built-in operators are tested
+            // elsewhere.
+            let with_cuda = |command: &mut Command| {
+                cuda.lint(command).env(ptxas::VARIABLE, &cuda.ptxas);
+            };
+            let mut clippy = cargo(&["clippy", "--workspace", "--all-targets", "--features", "cuda"]);
+            with_cuda(clippy.args(["--", "-Dwarnings"]));
+            log.run(&mut clippy)?;
+            let mut test = cargo(&["test", "--no-fail-fast", "--workspace", "--tests", "--features", "cuda"]);
+            with_cuda(&mut test);
+            log.run_tests(&mut test)?;
+            log.note(cuda.verdict());
+            Ok(())
+        })?;
+    }
+    Ok(())
 }
 
 /// How programs with the feature `cuda` are linked and run on this machine.
