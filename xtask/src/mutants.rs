@@ -36,7 +36,7 @@ const PACKAGE: &str = "warpfold-gpu-kernels";
 const FOLDER: &str = "gpu-kernels";
 
 /// The folders that its tests are built from, development dependencies of workspace members included.
-const FOLDERS: [&str; 5] = ["monoid", "simt", "simt-macros", "ptx-builder", FOLDER];
+const FOLDERS: [&str; 6] = ["monoid", "monoid-derive", "simt", "simt-macros", "ptx-builder", FOLDER];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
