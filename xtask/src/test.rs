@@ -32,13 +32,12 @@ const BUILD_KERNELS: [&str; 2] = ["build", "golden"];
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let lints = options.filters.is_empty();
     let kernels = !options.no_gpu_build;
+    let projects = if lints { workspace.examples()? } else { Vec::new() };
     let both = kernels && lints;
-    // Projects of their own, which build kernels too.
-    let examples = if both { workspace.examples()? } else { Vec::new() };
     let planned =
-        1 + 3 * usize::from(lints) + 4 * usize::from(kernels) + 2 * usize::from(both) + examples.len();
+        1 + 3 * usize::from(lints) + 4 * usize::from(kernels) + 2 * usize::from(both) + projects.len();
     let mut steps = Steps::new(&workspace.target.join("xtask-logs"), planned)?;
-    let result = all(workspace, options, &mut steps, lints, &examples);
+    let result = all(workspace, options, &mut steps, lints, &projects);
     println!("\n{}\n", steps.table());
     let totals = steps.totals();
     if result.is_ok() {
@@ -59,7 +58,7 @@ fn all(
     options: &Options,
     steps: &mut Steps,
     lints: bool,
-    examples: &[PathBuf],
+    projects: &[PathBuf],
 ) -> Result<()> {
     let cuda = match options.no_gpu_build {
         true => None,
@@ -76,7 +75,7 @@ fn all(
     if lints {
         steps.step("rustfmt", |log| {
             log.run(&mut workspace.cargo(&["fmt", "--all", "--check", "--", "--color", "never"]))?;
-            for folder in examples {
+            for folder in projects {
                 log.run(
                     workspace
                         .cargo(&["fmt", "--all", "--check", "--", "--color", "never"])
@@ -101,19 +100,22 @@ fn all(
     }
     let filters = [&["--".to_owned()], &options.filters[..]].concat();
     let Some(cuda) = cuda else {
-        return steps.step("tests", |log| {
-            // All targets but those that build kernels; cargo does not take --doc together with others.
-            let mut command = workspace.cargo(&["test", "--no-fail-fast", "--workspace", "--lib", "--bins"]);
-            for test in workspace.tests().iter().filter(|test| !BUILD_KERNELS.contains(&test.as_str())) {
-                command.args(["--test", test]);
-            }
-            log.run_tests(command.args(&filters))?;
-            log.run_tests(
-                workspace.cargo(&["test", "--no-fail-fast", "--workspace", "--doc"]).args(&filters),
-            )?;
-            log.note(format!("left out: the feature cuda, the tests {}", BUILD_KERNELS.join(", ")));
-            Ok(())
-        });
+        return steps
+            .step("tests", |log| {
+                // All targets but those that build kernels; cargo does not take --doc together with others.
+                let mut command =
+                    workspace.cargo(&["test", "--no-fail-fast", "--workspace", "--lib", "--bins"]);
+                for test in workspace.tests().iter().filter(|test| !BUILD_KERNELS.contains(&test.as_str())) {
+                    command.args(["--test", test]);
+                }
+                log.run_tests(command.args(&filters))?;
+                log.run_tests(
+                    workspace.cargo(&["test", "--no-fail-fast", "--workspace", "--doc"]).args(&filters),
+                )?;
+                log.note(format!("left out: the feature cuda, the tests {}", BUILD_KERNELS.join(", ")));
+                Ok(())
+            })
+            .and_then(|()| examples(workspace, steps, projects, None));
     };
     steps.step("tests", |log| {
         log.run_tests(workspace.cargo(&["test", "--no-fail-fast", "--workspace"]).args(&filters))
@@ -146,24 +148,42 @@ fn all(
             Ok(())
         })?;
     }
-    for folder in examples {
+    examples(workspace, steps, projects, Some(&cuda))
+}
+
+/// Checks the projects in examples/, as someone does who has only the published crates: without a device toolchain, then
+/// with.
+fn examples(
+    workspace: &Workspace,
+    steps: &mut Steps,
+    projects: &[PathBuf],
+    cuda: Option<&Cuda>,
+) -> Result<()> {
+    for folder in projects {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         steps.step(&format!("examples/{name}"), |log| {
-            // In this workspace's target folder, so that a fresh clone stays clean; together, so that what the examples
+            // In this workspace's target folder, so that a fresh clone stays clean; together, so that what the projects
             // have in common is built once.
-            let common = |command: &mut Command| {
+            let cargo = |arguments: &[&str]| {
+                let mut command = workspace.cargo(arguments);
                 command.current_dir(folder).env("CARGO_TARGET_DIR", workspace.target.join("examples"));
-                // Their build scripts look for ptxas where any outside project does. They bring kernels of their own.
-                cuda.set(command).env(ptxas::VARIABLE, &cuda.ptxas).env("WARPFOLD_WITHOUT_KERNELS", "1");
+                command
             };
-            for features in [&[][..], &["--features", "cuda"]] {
-                let mut clippy = workspace.cargo(&["clippy", "--workspace", "--all-targets"]);
-                common(clippy.args(features).args(["--", "-Dwarnings"]));
-                log.run(&mut clippy)?;
-                let mut test = workspace.cargo(&["test", "--no-fail-fast", "--workspace"]);
-                common(test.args(features));
-                log.run_tests(&mut test)?;
-            }
+            log.run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-Dwarnings"]))?;
+            log.run_tests(&mut cargo(&["test", "--no-fail-fast", "--workspace"]))?;
+            let Some(cuda) = cuda else { return Ok(()) };
+            // Their build scripts look for ptxas where any outside project does; the built-in operators are tested
+            // elsewhere.
+            let with_cuda = |command: &mut Command| {
+                cuda.lint(command).env(ptxas::VARIABLE, &cuda.ptxas);
+            };
+            let mut clippy = cargo(&["clippy", "--workspace", "--all-targets", "--features", "cuda"]);
+            with_cuda(clippy.args(["--", "-Dwarnings"]));
+            log.run(&mut clippy)?;
+            let mut test = cargo(&["test", "--no-fail-fast", "--workspace", "--tests", "--features", "cuda"]);
+            with_cuda(&mut test);
+            log.run_tests(&mut test)?;
+            log.note(cuda.verdict());
             Ok(())
         })?;
     }
@@ -211,7 +231,7 @@ impl Cuda<'_> {
         }
     }
 
-    /// [`Cuda::set`] for what reads the host's side only: the build script then leaves out the kernels.
+    /// [`Cuda::set`] for what does not run the built-in kernels: warpfold's build script then leaves them out.
     fn lint<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         self.set(command).env("WARPFOLD_WITHOUT_KERNELS", "1")
     }
