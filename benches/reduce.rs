@@ -218,9 +218,12 @@ impl<'a> Bench<'a> {
                     // Each replay by itself, as the rival's program does.
                     for _ in 0..iterations {
                         events.record(0, self.stream);
-                        calls += body(self.stream);
+                        let replayed = body(self.stream);
                         events.record(1, self.stream);
-                        nanoseconds += events.nanoseconds();
+                        let replay = events.nanoseconds();
+                        samples.push(replay / replayed as f64);
+                        calls += replayed;
+                        nanoseconds += replay;
                     }
                 } else {
                     events.record(0, self.stream);
@@ -229,10 +232,9 @@ impl<'a> Bench<'a> {
                     }
                     events.record(1, self.stream);
                     nanoseconds = events.nanoseconds();
+                    samples.push(nanoseconds / calls as f64);
                 }
-                let call = nanoseconds / calls as f64;
-                samples.push(call);
-                call * iterations as f64
+                nanoseconds / calls as f64 * iterations as f64
             });
         });
         group.finish();
