@@ -45,6 +45,9 @@ pub struct ReduceParams<Op: Monoid> {
 /// Vectors that a thread has in flight.
 pub const VECTORS_IN_FLIGHT: usize = VECTORS_A_GROUP as usize;
 
+/// The same in long reductions, where small accumulators leave registers for it.
+const LONG_BATCH: usize = 2 * VECTORS_IN_FLIGHT;
+
 /// Reduces an array of at most one chunk in one block of `max(groups, 32)` threads.
 ///
 /// # Safety
@@ -60,7 +63,7 @@ pub unsafe fn reduce_one<Op: Monoid, const V: usize, const U: usize>(
     grid::wait_for_previous();
     let thread = thread_idx_x();
     // SAFETY: the caller's promise.
-    let acc = unsafe { chunk_value::<Op, V, U>(params, 0, params.n, params.groups, shared) };
+    let acc = unsafe { chunk_value::<Op, V, U>(params, 0, params.n, params.groups, false, shared) };
     if thread == 0 {
         let output = if params.n == 0 { params.op.finish_empty() } else { params.op.finish(acc) };
         // SAFETY: the caller's promise.
@@ -94,7 +97,7 @@ pub unsafe fn reduce_chunks<Op: Monoid, const V: usize, const U: usize, const G:
     let start = chunk as u64 * params.chunk;
     let len = params.chunk.min(params.n - start);
     // SAFETY: the caller's promise.
-    let acc = unsafe { chunk_value::<Op, V, U>(params, start, len, G, shared) };
+    let acc = unsafe { chunk_value::<Op, V, U>(params, start, len, G, !early, shared) };
     if !early {
         grid::let_next_start();
     }
@@ -167,7 +170,7 @@ unsafe fn fold_partials<Op: Monoid>(op: &Op, partials: *const Op::Acc, count: u3
     unsafe { warp::reduce_width(op, acc, lane, FOLD_LANES, Some(present)) }
 }
 
-/// The value of items `start .. start + len`, in thread 0.
+/// The value of items `start .. start + len`, in thread 0. A `long` one is worth more code.
 ///
 /// # Safety
 ///
@@ -178,6 +181,7 @@ unsafe fn chunk_value<Op: Monoid, const V: usize, const U: usize>(
     start: u64,
     len: u64,
     groups: u32,
+    long: bool,
     shared: Shared<Op::Acc>,
 ) -> Op::Acc {
     if !Op::COMMUTATIVE {
@@ -189,8 +193,15 @@ unsafe fn chunk_value<Op: Monoid, const V: usize, const U: usize>(
     let batch = U as u64 * V as u64 * groups as u64;
     if is_vector_aligned::<Op::Item, V>(items) && len & (batch - 1) == 0 && len > 0 && groups >= 32 {
         let batches = (len >> batch.trailing_zeros()) as u32;
+        let twice = long && U == VECTORS_IN_FLIGHT && size_of::<Op::Acc>() <= 8 && batches.is_multiple_of(2);
         // SAFETY: the caller's promise; a whole number of batches.
-        let acc = unsafe { lanes::fold_whole::<Op, V, U>(op, items, start, batches, thread, groups) };
+        let acc = unsafe {
+            if twice {
+                lanes::fold_whole::<Op, V, LONG_BATCH>(op, items, start, batches / 2, thread, groups)
+            } else {
+                lanes::fold_whole::<Op, V, U>(op, items, start, batches, thread, groups)
+            }
+        };
         let acc = lanes::combine_slots(op, acc, thread, None);
         // SAFETY: the whole block is here: alignment and length are the same for all its threads.
         return unsafe { block::reduce_width(op, acc, thread, groups, None, shared) };
