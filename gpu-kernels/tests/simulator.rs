@@ -86,6 +86,43 @@ impl<const COMMUTATIVE: bool> Monoid for Sentinel<COMMUTATIVE> {
     }
 }
 
+/// Neither associative nor commutative, whatever it says: its results show any other grouping, and `push` in place of
+/// `combine`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct Grouping<const COMMUTATIVE: bool>;
+
+// SAFETY: no bytes.
+unsafe impl<const COMMUTATIVE: bool> Plain for Grouping<COMMUTATIVE> {}
+
+impl<const COMMUTATIVE: bool> Monoid for Grouping<COMMUTATIVE> {
+    type Item = u32;
+    type Acc = u64;
+    type Output = u64;
+    type Empty = GivesIdentity;
+    const COMMUTATIVE: bool = COMMUTATIVE;
+
+    fn identity(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn lift(&self, item: u32, index: u64) -> u64 {
+        (u64::from(item) << 32 | index).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    fn push(&self, acc: u64, item: u32, index: u64) -> u64 {
+        (acc.rotate_left(11) ^ u64::from(item) ^ index << 40).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+    }
+
+    fn combine(&self, left: u64, right: u64) -> u64 {
+        (left ^ left >> 29).wrapping_mul(0x94d0_49bb_1331_11eb).wrapping_add(right.rotate_left(17))
+    }
+
+    fn finish(&self, acc: u64) -> u64 {
+        acc
+    }
+}
+
 /// Text of up to eight bytes: items of an odd size, joined in order. What is longer is a checksum of the text.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -143,6 +180,8 @@ kernels! {
     min_f32 => Min<f32>,
     compose => Compose<false>,
     compose_lanes => Compose<true>,
+    grouping => Grouping<false>,
+    grouping_lanes => Grouping<true>,
     sentinel => Sentinel<false>,
     sentinel_lanes => Sentinel<true>,
     join_1 => Join<1>,
@@ -302,6 +341,12 @@ fn compositions_in_order() {
 #[test]
 fn compositions_over_lanes() {
     check::<Compose<true>>(70_000, affine, affine_bits);
+}
+
+#[test]
+fn operands_are_grouped_as_defined() {
+    check::<Grouping<false>>(140_000, |i| i as u32 * 7 + 1, |x| x);
+    check::<Grouping<true>>(140_000, |i| i as u32 * 7 + 1, |x| x);
 }
 
 fn text<const N: usize>(i: usize) -> [u8; N] {
