@@ -34,7 +34,7 @@
 
 use core::marker::PhantomData;
 
-use warpfold_monoid::{MapFn, Monoid, Plain, fingerprint, fused};
+use warpfold_monoid::{GivesIdentity, MapFn, Monoid, Plain, fingerprint, fused};
 use warpfold_simt::global::{self, hint::Nc};
 
 /// A place in an array, by its number alone: no bytes.
@@ -371,5 +371,97 @@ impl<Op: Monoid, S: Source<Item = Op::Item>> Monoid for Over<Op, S> {
     fn finish_empty(&self) -> Op::Output {
         let Over { op, .. } = *self;
         op.finish_empty()
+    }
+}
+
+/// The same operator with a start value that lies in memory, such as an earlier reduction left there: it stands before
+/// all items, is read when the reduction ends, and is combined exactly once.
+///
+/// [`WithInitial`](warpfold_monoid::WithInitial) is for a start value that the host knows. As there, a reduction of
+/// nothing is the start value.
+///
+/// ```
+/// use warpfold_gpu_kernels::source::{Array, InitialAt};
+/// use warpfold_monoid::{Sum, tree};
+///
+/// let start = [40_u32];
+/// let start = Array::at(start.as_ptr().expose_provenance() as u64);
+/// // SAFETY: `start` outlives the reduction.
+/// let op = unsafe { InitialAt::new(Sum::<u32>::new(), start) };
+/// assert_eq!(tree::reduce(&op, &[1, 1]), 42);
+/// ```
+#[repr(C, packed)]
+#[derive(Clone, Copy)]
+pub struct InitialAt<Op: Monoid> {
+    initial: Array<Op::Acc>,
+    op: Op,
+}
+
+impl<Op: Monoid> core::fmt::Debug for InitialAt<Op> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let InitialAt { initial, .. } = *self;
+        f.debug_struct("InitialAt").field("initial", &initial).finish_non_exhaustive()
+    }
+}
+
+impl<Op: Monoid> InitialAt<Op> {
+    /// `op`, starting from the accumulator at the beginning of `initial`.
+    ///
+    /// # Safety
+    ///
+    /// Whenever this is reduced, an accumulator lies there, in memory of the reducing backend and aligned; if it is
+    /// written on the device, then by work that the reduction comes after.
+    pub const unsafe fn new(op: Op, initial: Array<Op::Acc>) -> Self {
+        InitialAt { initial, op }
+    }
+
+    #[inline(always)]
+    fn parts(&self) -> (Op, Op::Acc) {
+        let InitialAt { initial, op } = *self;
+        // SAFETY: promised when this was made.
+        (op, unsafe { initial.get(0) })
+    }
+}
+
+// SAFETY: repr(C, packed), plain parts: no padding.
+unsafe impl<Op: Monoid> Plain for InitialAt<Op> {
+    const LAYOUT: u64 = fingerprint(&[Op::Acc::LAYOUT, Op::LAYOUT]);
+}
+
+impl<Op: Monoid> Monoid for InitialAt<Op> {
+    type Item = Op::Item;
+    type Acc = Op::Acc;
+    type Output = Op::Output;
+    type Empty = GivesIdentity;
+    const COMMUTATIVE: bool = Op::COMMUTATIVE;
+    #[inline(always)]
+    fn identity(&self) -> Op::Acc {
+        let InitialAt { op, .. } = *self;
+        op.identity()
+    }
+    #[inline(always)]
+    fn lift(&self, item: Op::Item, index: u64) -> Op::Acc {
+        let InitialAt { op, .. } = *self;
+        op.lift(item, index)
+    }
+    #[inline(always)]
+    fn combine(&self, left: Op::Acc, right: Op::Acc) -> Op::Acc {
+        let InitialAt { op, .. } = *self;
+        op.combine(left, right)
+    }
+    #[inline(always)]
+    fn push(&self, acc: Op::Acc, item: Op::Item, index: u64) -> Op::Acc {
+        let InitialAt { op, .. } = *self;
+        op.push(acc, item, index)
+    }
+    #[inline(always)]
+    fn finish(&self, acc: Op::Acc) -> Op::Output {
+        let (op, initial) = self.parts();
+        op.finish(op.combine(initial, acc))
+    }
+    #[inline(always)]
+    fn finish_empty(&self) -> Op::Output {
+        let (op, initial) = self.parts();
+        op.finish(initial)
     }
 }

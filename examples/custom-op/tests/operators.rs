@@ -14,6 +14,7 @@ use custom_op::{
         Particle, Seen, Squared, SquaredNorm, SumOfSquaredHeights,
     },
 };
+use warpfold::source::{Array, InitialAt};
 use warpfold::{Backend, Engine, Error, Monoid, NonEmpty, Schedule, SimOptions, Sum, Value};
 
 fn load(engine: Engine) -> Engine {
@@ -65,6 +66,7 @@ macro_rules! on_every_backend {
 
 on_every_backend! {
     affine: affine_on_cpu, affine_on_sim, affine_on_cuda;
+    affine_after: affine_after_on_cpu, affine_after_on_sim, affine_after_on_cuda;
     affine_rounded: affine_rounded_on_cpu, affine_rounded_on_sim, affine_rounded_on_cuda;
     axpy_and_norm: axpy_and_norm_on_cpu, axpy_and_norm_on_sim, axpy_and_norm_on_cuda;
     bounds: bounds_on_cpu, bounds_on_sim, bounds_on_cuda;
@@ -136,6 +138,34 @@ fn affine(engine: &Engine) {
         let (zero, one) = (follow(0), follow(1));
         AffineMap { scale: (one - zero) as f32, shift: zero as f32 }
     });
+}
+
+/// A start value in the backend's memory is the first map, and applied once.
+fn affine_after(engine: &Engine) {
+    let maps = items(18, |bits| AffineMap {
+        scale: if bits & 1 == 0 { 1.0 } else { -1.0 },
+        shift: (bits >> 60) as f32,
+    });
+    let start = [AffineMap { scale: 3.0, shift: -5.0 }];
+    let expected = |maps: &[AffineMap]| {
+        let follow = |x: i64| maps.iter().fold(3 * x - 5, |x, map| map.scale as i64 * x + map.shift as i64);
+        let (zero, one) = (follow(0), follow(1));
+        AffineMap { scale: (one - zero) as f32, shift: zero as f32 }
+    };
+    // SAFETY: the value outlives the reductions.
+    let check = |address: u64| {
+        compare(engine, unsafe { InitialAt::new(Compose, Array::at(address)) }, &maps, expected)
+    };
+    match engine.backend() {
+        Backend::Cpu => check(start.as_ptr().expose_provenance() as u64),
+        #[cfg(feature = "cuda")]
+        Backend::Cuda => {
+            let start = warpfold::cuda::DeviceArray::from_slice(engine, &start).unwrap();
+            check(start.address());
+        }
+        // Memory that the launch does not know: the simulator reads it as the host does.
+        _ => check(start.as_ptr().expose_provenance() as u64),
+    }
 }
 
 /// Where something rounds: close to the exact chain, and the CPU's bits on every backend.

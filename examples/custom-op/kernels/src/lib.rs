@@ -27,13 +27,14 @@ pub use longest_run::{LongestRun, Runs};
 pub use matrix::{Matrix, MatrixProduct};
 pub use max_segment::{MaxSegmentSum, Sums};
 pub use mean::{Mean, Total};
-use warpfold_gpu_kernels::kernels;
+use warpfold_gpu_kernels::{kernels, source::InitialAt};
 use warpfold_monoid::NonEmpty;
 
 kernels! {
     /// What the host finds the kernels by.
     pub static TABLE:
     affine => Compose,
+    affine_after => InitialAt<Compose>,
     axpy_and_norm => AxpyAndNorm,
     bounds => Bounds,
     count_over => CountOver,
