@@ -347,6 +347,12 @@ fn compositions_over_lanes() {
 fn operands_are_grouped_as_defined() {
     check::<Grouping<false>>(140_000, |i| i as u32 * 7 + 1, |x| x);
     check::<Grouping<true>>(140_000, |i| i as u32 * 7 + 1, |x| x);
+    // Runs of two chunks, at whose end one of three would begin another way.
+    let items: Vec<u32> = (0..64 * 4 * SHORT_GROUPS * 4).map(|i| i * 7 + 1).collect();
+    let shape = Shape::new(items.len() as u64, 4);
+    assert_eq!((shape.chunks, shape.run()), (64, 2));
+    let expected = tree::fold(&Grouping::<false>, shape.n, &|i| items[i as usize]);
+    assert_eq!(Some(simulate::<Grouping<false>>(&TABLE, &items, Schedule::Sequential)), expected);
 }
 
 fn text<const N: usize>(i: usize) -> [u8; N] {
