@@ -21,12 +21,6 @@ const UNIT: usize = 16;
 /// The most lanes that a chunk of `f32` or `f64` has.
 const MAX_LANES: usize = 2048;
 
-/// Lanes from which on a chunk's rows are so long that the next ones' are asked for.
-const PREFETCHED_LANES: usize = 512;
-
-/// Rows that are asked for, and cache lines of each.
-const PREFETCHED: [usize; 2] = [4, 4];
-
 /// Rows that one pass takes in before the lanes go back to memory.
 const ROWS: usize = 8;
 
@@ -326,10 +320,6 @@ fn last_pass<Q: Quad, const FIRST: bool>(
     let units = lanes / UNIT;
     let (rows, tail) = (items.len() / lanes, items.len() % lanes);
     assert!(if FIRST { rows > 0 } else { state.len() == units } && units <= MAX_LANES / UNIT);
-    if lanes >= PREFETCHED_LANES {
-        // SAFETY: AVX2 machines have it, and no address is wrong.
-        unsafe { prefetch_rows(items.as_ptr().wrapping_add(items.len()), lanes) };
-    }
     let mut tops = [const { MaybeUninit::<Q>::uninit() }; MAX_LANES / UNIT];
     for (unit, top) in tops[..units].iter_mut().enumerate() {
         let lane = unit * UNIT;
@@ -352,26 +342,6 @@ fn last_pass<Q: Quad, const FIRST: bool>(
     }
     // SAFETY: `units` of them were just written; AVX2.
     unsafe { fold_tops(&mut tops, units) }
-}
-
-/// Asks for the start of each of the next chunk's rows. They lie in pages of their own, where processors do not fetch
-/// ahead before they are read; behind the array's end nothing happens.
-///
-/// # Safety
-///
-/// SSE.
-#[inline(always)]
-unsafe fn prefetch_rows<T>(next: *const T, lanes: usize) {
-    for row in 0..PREFETCHED[0] {
-        for line in 0..PREFETCHED[1] {
-            // SAFETY: the caller's promise; a prefetch of any address is harmless.
-            unsafe {
-                _mm_prefetch::<_MM_HINT_T0>(
-                    next.wrapping_add(row * lanes).cast::<i8>().wrapping_add(64 * line),
-                )
-            };
-        }
-    }
 }
 
 /// The first `rows` rows of a unit, `step` items apart; at least one.
