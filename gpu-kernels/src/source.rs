@@ -323,7 +323,8 @@ impl<Op: Monoid, S: Source<Item = Op::Item>> Over<Op, S> {
     /// # Safety
     ///
     /// Whenever this is reduced, over `n` positions, the source's arrays have at least `n` items, in memory of the
-    /// reducing backend, which nothing writes meanwhile; and nothing else uses those that it writes.
+    /// reducing backend, which nothing writes meanwhile; and nothing else uses those that it writes. The same holds of
+    /// every index that `lift` and `push` are called with.
     pub const unsafe fn new(op: Op, source: S) -> Self {
         Over { source, op }
     }

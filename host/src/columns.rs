@@ -35,7 +35,12 @@ impl Preparation<'_> {
 
 /// One or several arrays of one length, read side by side: a slice, a device array or view, or a tuple of two to eight
 /// of them. A slice's items are its own; a tuple's are [`Parts2`](warpfold_monoid::fused::Parts2) to `Parts8`.
-pub trait Columns<'a> {
+///
+/// # Safety
+///
+/// What [`prepare`](Columns::prepare) gives reads only memory that the engine's backend can read, that has as many items
+/// as every column, and that nothing writes as long as `'a` and the preparation last.
+pub unsafe trait Columns<'a> {
     /// How kernels read them.
     type Source: Source;
 
@@ -48,7 +53,11 @@ pub trait Columns<'a> {
 }
 
 /// One or several arrays of one length, written side by side: like [`Columns`], but mutable slices and views.
-pub trait ColumnsMut<'a> {
+///
+/// # Safety
+///
+/// As for [`Columns`], of memory that nothing else uses as long as `'a` and the preparation last.
+pub unsafe trait ColumnsMut<'a> {
     /// How kernels write them.
     type Sink: Sink;
 
@@ -60,7 +69,8 @@ pub trait ColumnsMut<'a> {
     fn prepare(self, engine: &Engine, preparation: &mut Preparation<'a>) -> Result<Self::Sink, Error>;
 }
 
-impl<'a, T: Plain> Columns<'a> for &'a [T] {
+// SAFETY: a borrow of all items, or a copy of them that the preparation keeps.
+unsafe impl<'a, T: Plain> Columns<'a> for &'a [T] {
     type Source = Array<T>;
 
     fn prepare(self, engine: &Engine, preparation: &mut Preparation<'a>) -> Result<Array<T>, Error> {
@@ -86,7 +96,8 @@ impl<'a, T: Plain> Columns<'a> for &'a [T] {
     }
 }
 
-impl<'a, T: Plain> Columns<'a> for &'a Vec<T> {
+// SAFETY: a borrow of all items, or a copy of them that the preparation keeps.
+unsafe impl<'a, T: Plain> Columns<'a> for &'a Vec<T> {
     type Source = Array<T>;
 
     fn prepare(self, engine: &Engine, preparation: &mut Preparation<'a>) -> Result<Array<T>, Error> {
@@ -94,7 +105,8 @@ impl<'a, T: Plain> Columns<'a> for &'a Vec<T> {
     }
 }
 
-impl<'a, T: Plain> ColumnsMut<'a> for &'a mut [T] {
+// SAFETY: a borrow of all items, or a copy of them that the preparation keeps.
+unsafe impl<'a, T: Plain> ColumnsMut<'a> for &'a mut [T] {
     type Sink = ArrayMut<T>;
 
     fn prepare(self, engine: &Engine, preparation: &mut Preparation<'a>) -> Result<ArrayMut<T>, Error> {
@@ -119,7 +131,8 @@ impl<'a, T: Plain> ColumnsMut<'a> for &'a mut [T] {
     }
 }
 
-impl<'a, T: Plain> ColumnsMut<'a> for &'a mut Vec<T> {
+// SAFETY: a borrow of all items, or a copy of them that the preparation keeps.
+unsafe impl<'a, T: Plain> ColumnsMut<'a> for &'a mut Vec<T> {
     type Sink = ArrayMut<T>;
 
     fn prepare(self, engine: &Engine, preparation: &mut Preparation<'a>) -> Result<ArrayMut<T>, Error> {
@@ -127,8 +140,9 @@ impl<'a, T: Plain> ColumnsMut<'a> for &'a mut Vec<T> {
     }
 }
 
+// SAFETY: a borrow of all items, or a copy of them that the preparation keeps.
 #[cfg(feature = "cuda")]
-impl<'a, T: Plain> Columns<'a> for DeviceView<'a, T> {
+unsafe impl<'a, T: Plain> Columns<'a> for DeviceView<'a, T> {
     type Source = Array<T>;
 
     fn prepare(self, engine: &Engine, preparation: &mut Preparation<'a>) -> Result<Array<T>, Error> {
@@ -138,8 +152,9 @@ impl<'a, T: Plain> Columns<'a> for DeviceView<'a, T> {
     }
 }
 
+// SAFETY: a borrow of all items, or a copy of them that the preparation keeps.
 #[cfg(feature = "cuda")]
-impl<'a, T: Plain> Columns<'a> for &'a DeviceArray<T> {
+unsafe impl<'a, T: Plain> Columns<'a> for &'a DeviceArray<T> {
     type Source = Array<T>;
 
     fn prepare(self, engine: &Engine, preparation: &mut Preparation<'a>) -> Result<Array<T>, Error> {
@@ -147,8 +162,9 @@ impl<'a, T: Plain> Columns<'a> for &'a DeviceArray<T> {
     }
 }
 
+// SAFETY: a borrow of all items, or a copy of them that the preparation keeps.
 #[cfg(feature = "cuda")]
-impl<'a, T: Plain> ColumnsMut<'a> for DeviceViewMut<'a, T> {
+unsafe impl<'a, T: Plain> ColumnsMut<'a> for DeviceViewMut<'a, T> {
     type Sink = ArrayMut<T>;
 
     fn prepare(self, engine: &Engine, preparation: &mut Preparation<'a>) -> Result<ArrayMut<T>, Error> {
@@ -158,8 +174,9 @@ impl<'a, T: Plain> ColumnsMut<'a> for DeviceViewMut<'a, T> {
     }
 }
 
+// SAFETY: a borrow of all items, or a copy of them that the preparation keeps.
 #[cfg(feature = "cuda")]
-impl<'a, T: Plain> ColumnsMut<'a> for &'a mut DeviceArray<T> {
+unsafe impl<'a, T: Plain> ColumnsMut<'a> for &'a mut DeviceArray<T> {
     type Sink = ArrayMut<T>;
 
     fn prepare(self, engine: &Engine, preparation: &mut Preparation<'a>) -> Result<ArrayMut<T>, Error> {
@@ -169,7 +186,8 @@ impl<'a, T: Plain> ColumnsMut<'a> for &'a mut DeviceArray<T> {
 
 macro_rules! tuple {
     ($zip:ident; $($part:ident $value:ident),+) => {
-        impl<'a, $($part: Columns<'a>),+> Columns<'a> for ($($part,)+) {
+        // SAFETY: that of the parts, whose lengths are the same.
+        unsafe impl<'a, $($part: Columns<'a>),+> Columns<'a> for ($($part,)+) {
             type Source = $zip<$($part::Source),+>;
 
             fn prepare(self, engine: &Engine, preparation: &mut Preparation<'a>) -> Result<Self::Source, Error> {
@@ -178,7 +196,8 @@ macro_rules! tuple {
             }
         }
 
-        impl<'a, $($part: ColumnsMut<'a>),+> ColumnsMut<'a> for ($($part,)+) {
+        // SAFETY: that of the parts, whose lengths are the same.
+        unsafe impl<'a, $($part: ColumnsMut<'a>),+> ColumnsMut<'a> for ($($part,)+) {
             type Sink = $zip<$($part::Sink),+>;
 
             fn prepare(self, engine: &Engine, preparation: &mut Preparation<'a>) -> Result<Self::Sink, Error> {

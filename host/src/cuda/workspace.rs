@@ -20,7 +20,7 @@ use super::{
 };
 use crate::Error;
 
-/// The least that is allocated at once, in bytes: enough for 1024 chunks of 16-byte values.
+/// The least that is allocated at once, in bytes: enough for the most chunks of values of up to 64 bytes.
 const LEAST: u64 = 32 << 10;
 
 /// Memory with a ticket (zero between launches) at its start and chunks' values behind.
