@@ -50,7 +50,7 @@ fn main() -> Outcome {
 }
 
 /// A type to reduce, and how the other libraries do that.
-trait Number: Element + PartialEq + Into<f64> {
+trait Number: Element + warpfold::Number + PartialEq + Into<f64> {
     const NAME: &'static str;
     /// Bits of a significand; 0 for integers.
     const DIGITS: i32;

@@ -30,10 +30,10 @@ pub use warpfold_host::{
 };
 pub use warpfold_monoid as monoid;
 pub use warpfold_monoid::{
-    Affine, Compose, DoubleDouble, Element, Elementwise, Float, GivesIdentity, GivesNone, Map, MapFn, Max,
-    MaxSegmentSum, Min, Monoid, NanMax, NanMin, NanProduct, NanSum, NonEmpty, OnEmpty, Ordered, Plain,
-    Product, ProductAccumulator, Scalar, SegmentAccumulator, SegmentSums, Semigroup, Sum, SumAccumulator,
-    Unaligned, Value, WithInitial, adapters, fused, limits, tree,
+    Affine, Compose, DoubleDouble, Element, Elementwise, Float, GivesIdentity, GivesNone, Integer, Map,
+    MapFn, Max, MaxSegmentSum, MaybeNan, Min, Monoid, NanMax, NanMin, NanProduct, NanSum, NonEmpty, Number,
+    OnEmpty, Ordered, Plain, Product, ProductAccumulator, Scalar, SegmentAccumulator, SegmentSums, Semigroup,
+    Sum, SumAccumulator, Truth, Unaligned, Value, WithInitial, adapters, fused, limits, tree,
 };
 
 /// The README's example, compiled and run.

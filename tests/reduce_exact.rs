@@ -2,7 +2,7 @@
 //! place, at condition numbers up to 2^25 and 2^50; integers must wrap as whole numbers modulo a power of two do.
 
 use num_bigint::BigInt;
-use warpfold::{DoubleDouble, Element, Engine, Monoid, Product, Sum};
+use warpfold::{DoubleDouble, Engine, Monoid, Number, Product, Sum};
 
 use crate::support::{
     Bits, Random, engines,
@@ -211,7 +211,7 @@ fn the_default_accumulators_are_those_documented() {
     fn same<A: 'static, B: 'static>() -> bool {
         std::any::TypeId::of::<A>() == std::any::TypeId::of::<B>()
     }
-    assert!(same::<<f32 as Element>::SumAcc, f64>());
-    assert!(same::<<f64 as Element>::SumAcc, warpfold::DoubleDouble>());
-    assert!(same::<<i32 as Element>::SumAcc, i32>());
+    assert!(same::<<f32 as Number>::SumAcc, f64>());
+    assert!(same::<<f64 as Number>::SumAcc, warpfold::DoubleDouble>());
+    assert!(same::<<i32 as Number>::SumAcc, i32>());
 }

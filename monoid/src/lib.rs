@@ -7,20 +7,22 @@
 // Under this name the derive macro finds the crate, here too.
 extern crate self as warpfold_monoid;
 
+mod accumulator;
 pub mod adapters;
-mod element;
 pub mod fused;
 pub mod limits;
 mod monoid;
+mod number;
 mod ops;
 mod plain;
 mod sequence;
 pub mod tree;
 
+pub use accumulator::{DoubleDouble, ProductAccumulator, SumAccumulator};
 pub use adapters::{Elementwise, Map, MapFn, NonEmpty, Ordered, Semigroup, WithInitial};
-pub use element::{DoubleDouble, Element, Float, ProductAccumulator, SumAccumulator};
 pub use fused::{Unaligned, fused};
 pub use monoid::{GivesIdentity, GivesNone, Monoid, OnEmpty, Value};
+pub use number::{Element, Float, Integer, MaybeNan, Number, Rank, Truth};
 pub use ops::{Max, Min, NanMax, NanMin, NanProduct, NanSum, Product, Sum};
 pub use plain::{Plain, fingerprint, zeroed};
 pub use sequence::{Affine, Compose, MaxSegmentSum, Scalar, SegmentAccumulator, SegmentSums};

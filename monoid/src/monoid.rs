@@ -84,6 +84,22 @@ pub trait Monoid: Plain {
         self.combine(acc, self.lift(item, index))
     }
 
+    /// The value of some neighbouring items, at least one, of which `index` is the position of the first.
+    ///
+    /// Backends may use it where the order does not matter ([`ANY_ORDER`](Monoid::ANY_ORDER)): an operator that says so
+    /// and knows a faster way to fold what one thread loads at once (items of a byte, say) puts it here. The finished
+    /// bits must be those of the default, which lifts the first item and pushes the others.
+    #[inline(always)]
+    fn fold_many<const N: usize>(&self, items: [Self::Item; N], index: u64) -> Self::Acc {
+        let mut acc = self.lift(items[0], index);
+        let mut i = 1;
+        while i < N {
+            acc = self.push(acc, items[i], index + i as u64);
+            i += 1;
+        }
+        acc
+    }
+
     /// Turns the last accumulator into the result.
     fn finish(&self, acc: Self::Acc) -> Self::Output;
 

@@ -1,6 +1,6 @@
 //! The built-in operators.
 
-use crate::{Element, Float, GivesIdentity, GivesNone, Monoid, ProductAccumulator, SumAccumulator};
+use crate::{Element, Float, GivesIdentity, GivesNone, Monoid, Number, ProductAccumulator, SumAccumulator};
 
 macro_rules! operator {
     ($(#[$doc:meta])* $name:ident<$($param:ident $(= $default:ty)?),+>, $tag:expr) => {
@@ -36,7 +36,7 @@ pub(crate) use operator;
 operator! {
     /// The sum.
     ///
-    /// `Sum<T>` accumulates as [`Element`] says: integers wrap in their own width, `f32` sums are taken in `f64` and
+    /// `Sum<T>` accumulates as [`Number`] says: integers wrap in their own width, `f32` sums are taken in `f64` and
     /// `f64` sums in [`DoubleDouble`](crate::DoubleDouble). `Sum<i32, i64>` and `Sum<u32, u64>` widen;
     /// `Sum<f32, DoubleDouble>` rounds the exact sum correctly even where it lies next to the midpoint of two `f32`. The
     /// sum of nothing is 0. A NaN, or infinities of both signs, give the canonical quiet NaN; -0.0 comes out only if every
@@ -49,10 +49,10 @@ operator! {
     /// assert_eq!(tree::reduce(&Sum::<i32, i64>::new(), &[i32::MAX, 1]), 1 << 31);
     /// assert_eq!(tree::reduce(&Sum::<f32>::new(), &[16777216.0, 1.0, 1.0]), 16777218.0);
     /// ```
-    Sum<T, A = <T as Element>::SumAcc>, 1
+    Sum<T, A = <T as Number>::SumAcc>, 1
 }
 
-impl<T: Element, A: SumAccumulator<T>> Monoid for Sum<T, A> {
+impl<T: Number, A: SumAccumulator<T>> Monoid for Sum<T, A> {
     type Item = T;
     type Acc = A;
     type Output = A::Output;
@@ -94,10 +94,10 @@ operator! {
     /// assert_eq!(tree::reduce(&Product::<u32>::new(), &[1 << 16, 1 << 16]), 0);
     /// assert_eq!(tree::reduce(&Product::<f32>::new(), &[1e30, 1e30, 1e-30]), 1e30);
     /// ```
-    Product<T, A = <T as Element>::ProductAcc>, 2
+    Product<T, A = <T as Number>::ProductAcc>, 2
 }
 
-impl<T: Element, A: ProductAccumulator<T>> Monoid for Product<T, A> {
+impl<T: Number, A: ProductAccumulator<T>> Monoid for Product<T, A> {
     type Item = T;
     type Acc = A;
     type Output = A::Output;

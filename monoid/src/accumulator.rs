@@ -1,0 +1,272 @@
+//! Accumulators for sums and products.
+
+use half::{bf16, f16};
+use num_complex::Complex;
+
+use crate::{Element, Float, Plain};
+
+/// An accumulator for sums of `T`.
+pub trait SumAccumulator<T>: Plain {
+    /// What the sum comes out as.
+    type Output: Plain;
+    /// The sum of nothing.
+    const ZERO: Self;
+    /// Has the sum the same bits in any order and grouping? See [`Monoid::ANY_ORDER`](crate::Monoid::ANY_ORDER).
+    const ANY_ORDER: bool = false;
+    /// One item.
+    fn lift(item: T) -> Self;
+    /// Adds one item.
+    fn push(self, item: T) -> Self;
+    /// Adds another sum, which stood to the right.
+    fn merge(self, right: Self) -> Self;
+    /// Rounds to the output type.
+    fn finish(self) -> Self::Output;
+}
+
+/// An accumulator for products of `T`.
+pub trait ProductAccumulator<T>: Plain {
+    /// What the product comes out as.
+    type Output: Plain;
+    /// The product of nothing.
+    const ONE: Self;
+    /// Has the product the same bits in any order and grouping? See [`Monoid::ANY_ORDER`](crate::Monoid::ANY_ORDER).
+    const ANY_ORDER: bool = false;
+    /// One item.
+    fn lift(item: T) -> Self;
+    /// Multiplies by another product, which stood to the right.
+    fn merge(self, right: Self) -> Self;
+    /// Rounds to the output type.
+    fn finish(self) -> Self::Output;
+}
+
+/// An unevaluated sum of two `f64`: about 106 significant bits.
+///
+/// `hi` is the ordinary running sum and `lo` gathers its rounding errors, each computed exactly (Knuth's two-sum).
+/// Where `hi` is not finite the value *is* `hi`, whatever `lo` holds.
+///
+/// ```
+/// use warpfold_monoid::{DoubleDouble, SumAccumulator};
+///
+/// let sum = DoubleDouble::lift(1e16f64).push(1.0f64).push(-1e16f64);
+/// assert_eq!(SumAccumulator::<f64>::finish(sum), 1.0);
+/// ```
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DoubleDouble {
+    /// The rounded sum.
+    pub hi: f64,
+    /// The sum of what rounding took away.
+    pub lo: f64,
+}
+
+// SAFETY: repr(C), two f64, no padding.
+unsafe impl Plain for DoubleDouble {
+    const LAYOUT: u64 = crate::fingerprint(&[f64::LAYOUT, f64::LAYOUT, 0, 8]);
+}
+
+impl DoubleDouble {
+    /// A number.
+    #[inline(always)]
+    pub const fn new(value: f64) -> DoubleDouble {
+        // Minus zero as the error of nothing: it leaves the sign of a zero sum alone.
+        DoubleDouble { hi: value, lo: -0.0 }
+    }
+
+    /// Adds a number.
+    #[inline(always)]
+    pub fn plus(self, value: f64) -> DoubleDouble {
+        let (hi, error) = two_sum(self.hi, value);
+        DoubleDouble { hi, lo: self.lo + error }
+    }
+
+    /// Adds the exact product of two numbers, unless it is so small that its error is no `f64` (under 2^-969) .
+    #[inline(always)]
+    pub fn plus_product(self, a: f64, b: f64) -> DoubleDouble {
+        let (product, error) = two_product(a, b);
+        let (hi, sum_error) = two_sum(self.hi, product);
+        DoubleDouble { hi, lo: self.lo + (sum_error + error) }
+    }
+
+    /// Adds another.
+    #[inline(always)]
+    pub fn add(self, right: DoubleDouble) -> DoubleDouble {
+        let (hi, error) = two_sum(self.hi, right.hi);
+        DoubleDouble { hi, lo: (self.lo + right.lo) + error }
+    }
+
+    /// The nearest `f64`; the canonical quiet NaN for a NaN.
+    #[inline(always)]
+    pub fn rounded(self) -> f64 {
+        if !self.hi.is_finite() {
+            return self.hi.canonical();
+        }
+        if self.hi == 0.0 && self.lo == 0.0 {
+            return self.hi;
+        }
+        self.hi + self.lo
+    }
+
+    /// Rounded to odd, so that rounding it again to a narrower type rounds as if at once: S. Boldo and G. Melquiond,
+    /// Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to odd, IEEE Trans. Computers
+    /// 57(4), 2008.
+    #[inline(always)]
+    fn rounded_to_odd(self) -> f64 {
+        if !self.hi.is_finite() || (self.hi == 0.0 && self.lo == 0.0) {
+            return self.hi;
+        }
+        let (sum, error) = two_sum(self.hi, self.lo);
+        let bits = sum.to_bits();
+        f64::from_bits(match (error == 0.0 || bits & 1 == 1, (error > 0.0) == (sum > 0.0)) {
+            (true, _) => bits,
+            (false, true) => bits + 1,
+            (false, false) => bits - 1,
+        })
+    }
+}
+
+/// `a + b` rounded, and the error of that rounding, exactly (D. E. Knuth, The Art of Computer Programming, vol. 2,
+/// 4.2.2, theorem B). Holds for any two finite numbers whose sum does not overflow.
+#[inline(always)]
+pub(crate) fn two_sum(a: f64, b: f64) -> (f64, f64) {
+    let sum = a + b;
+    let b_part = sum - a;
+    let a_part = sum - b_part;
+    (sum, (a - a_part) + (b - b_part))
+}
+
+/// `a * b` rounded, and the error of that rounding, exactly, without a fused multiply-add (T. J. Dekker, A
+/// floating-point technique for extending the available precision, Numer. Math. 18, 1971). Holds for factors under 2^996
+/// whose product neither overflows nor is under 2^-969; else the error is 0 or means nothing, and the product does.
+#[inline(always)]
+pub(crate) fn two_product(a: f64, b: f64) -> (f64, f64) {
+    let split = |x: f64| {
+        let scaled = 134_217_729.0 * x;
+        let high = scaled - (scaled - x);
+        (high, x - high)
+    };
+    let product = a * b;
+    let ((a_high, a_low), (b_high, b_low)) = (split(a), split(b));
+    let error = a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low);
+    (product, error)
+}
+
+/// Sums of floats of up to 32 bits: in `f64`, or in double-double, which rounds the exact sum correctly (see
+/// [`Sum`](crate::Sum)).
+macro_rules! narrow {
+    ($($type:ty),*) => {$(
+        impl SumAccumulator<$type> for f64 {
+            type Output = $type;
+            const ZERO: f64 = 0.0;
+            #[inline(always)]
+            fn lift(item: $type) -> f64 { item.to_f64() }
+            #[inline(always)]
+            fn push(self, item: $type) -> f64 { self + item.to_f64() }
+            #[inline(always)]
+            fn merge(self, right: f64) -> f64 { self + right }
+            #[inline(always)]
+            fn finish(self) -> $type { Float::of_f64(self) }
+        }
+        impl SumAccumulator<$type> for DoubleDouble {
+            type Output = $type;
+            const ZERO: DoubleDouble = DoubleDouble { hi: 0.0, lo: 0.0 };
+            #[inline(always)]
+            fn lift(item: $type) -> DoubleDouble { DoubleDouble::new(item.to_f64()) }
+            #[inline(always)]
+            fn push(self, item: $type) -> DoubleDouble { self.plus(item.to_f64()) }
+            #[inline(always)]
+            fn merge(self, right: DoubleDouble) -> DoubleDouble { self.add(right) }
+            #[inline(always)]
+            fn finish(self) -> $type { Float::of_f64(self.rounded_to_odd()) }
+        }
+    )*};
+}
+narrow!(f16, bf16, f32);
+
+impl SumAccumulator<f64> for DoubleDouble {
+    type Output = f64;
+    const ZERO: DoubleDouble = DoubleDouble { hi: 0.0, lo: 0.0 };
+    #[inline(always)]
+    fn lift(item: f64) -> DoubleDouble {
+        DoubleDouble::new(item)
+    }
+    #[inline(always)]
+    fn push(self, item: f64) -> DoubleDouble {
+        self.plus(item)
+    }
+    #[inline(always)]
+    fn merge(self, right: DoubleDouble) -> DoubleDouble {
+        self.add(right)
+    }
+    #[inline(always)]
+    fn finish(self) -> f64 {
+        self.rounded()
+    }
+}
+
+/// Sums of complex numbers: of the two parts.
+macro_rules! complex {
+    ($($part:ty, $acc:ty;)*) => {$(
+        impl crate::Number for Complex<$part> {
+            type SumAcc = Complex<$acc>;
+            type ProductAcc = Complex<f64>;
+        }
+        impl SumAccumulator<Complex<$part>> for Complex<$acc> {
+            type Output = Complex<$part>;
+            const ZERO: Self = Complex {
+                re: <$acc as SumAccumulator<$part>>::ZERO,
+                im: <$acc as SumAccumulator<$part>>::ZERO,
+            };
+            #[inline(always)]
+            fn lift(item: Complex<$part>) -> Self {
+                Complex {
+                    re: <$acc as SumAccumulator<$part>>::lift(item.re),
+                    im: <$acc as SumAccumulator<$part>>::lift(item.im),
+                }
+            }
+            #[inline(always)]
+            fn push(self, item: Complex<$part>) -> Self {
+                Complex {
+                    re: SumAccumulator::<$part>::push(self.re, item.re),
+                    im: SumAccumulator::<$part>::push(self.im, item.im),
+                }
+            }
+            #[inline(always)]
+            fn merge(self, right: Self) -> Self {
+                Complex {
+                    re: SumAccumulator::<$part>::merge(self.re, right.re),
+                    im: SumAccumulator::<$part>::merge(self.im, right.im),
+                }
+            }
+            #[inline(always)]
+            fn finish(self) -> Complex<$part> {
+                Complex {
+                    re: SumAccumulator::<$part>::finish(self.re),
+                    im: SumAccumulator::<$part>::finish(self.im),
+                }
+            }
+        }
+        impl ProductAccumulator<Complex<$part>> for Complex<f64> {
+            type Output = Complex<$part>;
+            const ONE: Self = Complex { re: 1.0, im: 0.0 };
+            #[inline(always)]
+            fn lift(item: Complex<$part>) -> Self {
+                Complex { re: item.re.to_f64(), im: item.im.to_f64() }
+            }
+            #[inline(always)]
+            fn merge(self, right: Self) -> Self {
+                Complex {
+                    re: self.re * right.re - self.im * right.im,
+                    im: self.re * right.im + self.im * right.re,
+                }
+            }
+            #[inline(always)]
+            fn finish(self) -> Complex<$part> {
+                Complex { re: Float::of_f64(self.re), im: Float::of_f64(self.im) }
+            }
+        }
+    )*};
+}
+complex! {
+    f32, f64;
+    f64, DoubleDouble;
+}

@@ -1,0 +1,463 @@
+//! Number types: what the built-in operators take, and the accumulators that sums and products of them use.
+
+use half::{bf16, f16};
+use num_complex::Complex;
+
+use crate::{DoubleDouble, Plain, ProductAccumulator, SumAccumulator, fingerprint};
+
+/// A number type with sums and products.
+///
+/// | type | sum accumulates in | product accumulates in |
+/// | --- | --- | --- |
+/// | integers of 8 to 64 bits | the type itself, wrapping | the type itself, wrapping |
+/// | `f16`, `bf16`, `f32` | `f64` | `f64` |
+/// | `f64` | [`DoubleDouble`] | `f64` |
+/// | `Complex<f32>` | `Complex<f64>` | `Complex<f64>` |
+/// | `Complex<f64>` | a [`DoubleDouble`] for each part | `Complex<f64>` |
+pub trait Number: Plain {
+    /// The default accumulator of [`Sum`](crate::Sum).
+    type SumAcc: SumAccumulator<Self, Output = Self>;
+    /// The default accumulator of [`Product`](crate::Product).
+    type ProductAcc: ProductAccumulator<Self, Output = Self>;
+}
+
+/// A type with an order: integers, floats, `bool`.
+pub trait Element: Plain {
+    /// Holds the order of values in its own: `u32`, or `u64` for types of 64 bits.
+    type Rank: Rank;
+    /// The largest value, infinity for floats.
+    const HIGHEST: Self;
+    /// The lowest value, minus infinity for floats.
+    const LOWEST: Self;
+    /// The lesser; a NaN if either is one; -0.0 is less than +0.0 (IEEE 754-2019 `minimum`).
+    fn minimum(self, other: Self) -> Self;
+    /// The greater; a NaN if either is one; +0.0 is greater than -0.0 (IEEE 754-2019 `maximum`).
+    fn maximum(self, other: Self) -> Self;
+    /// The value itself, any NaN as the one canonical quiet NaN.
+    fn canonical(self) -> Self;
+    /// Is this a NaN? Never, but for floats.
+    fn is_nan(self) -> bool;
+    /// A number that is greater for greater values, in the order of [`maximum`](Element::maximum). Numbers take no more
+    /// bits than the type has. Those of NaNs, which have no place in the order, only lead back to a NaN.
+    fn rank(self) -> Self::Rank;
+    /// The value of a rank.
+    fn of_rank(rank: Self::Rank) -> Self;
+}
+
+/// What [`Element::rank`] gives: `u32` or `u64`.
+pub trait Rank: Plain + Ord + core::ops::Not<Output = Self> {
+    /// The largest.
+    const MAX: Self;
+    /// Zero.
+    const ZERO: Self;
+}
+
+impl Rank for u32 {
+    const MAX: u32 = u32::MAX;
+    const ZERO: u32 = 0;
+}
+
+impl Rank for u64 {
+    const MAX: u64 = u64::MAX;
+    const ZERO: u64 = 0;
+}
+
+/// An integer of 8 to 64 bits.
+pub trait Integer: Element + Number + Eq + Ord {
+    /// `i64` for signed types, `u64` for unsigned ones: what sums and products are widened to.
+    type Wide: Integer<Wide = Self::Wide>
+        + SumAccumulator<Self, Output = Self::Wide>
+        + ProductAccumulator<Self, Output = Self::Wide>;
+    /// The unsigned type of as many bits, which holds every magnitude.
+    type Unsigned: Integer<Wide = u64>;
+    /// The value, widened.
+    fn wide(self) -> Self::Wide;
+    /// The value.
+    fn to_i128(self) -> i128;
+    /// The distance from 0.
+    fn magnitude(self) -> Self::Unsigned;
+    /// The magnitude, widened.
+    fn magnitude_u64(self) -> u64;
+    /// The value with all other bits cut off: what wrapping arithmetic leaves.
+    fn wrap(value: u64) -> Self;
+    /// The bits, sign-extended.
+    fn bits(self) -> u64;
+}
+
+/// A floating-point [`Element`].
+pub trait Float: Element + Number {
+    /// The canonical quiet NaN.
+    const NAN: Self;
+    /// Zero.
+    const ZERO: Self;
+    /// One.
+    const ONE: Self;
+    /// The value, exactly.
+    fn to_f64(self) -> f64;
+    /// The nearest value, ties to even; a NaN becomes the canonical one.
+    fn of_f64(value: f64) -> Self;
+    /// The distance from 0.
+    fn magnitude(self) -> Self;
+    /// The lesser; the other one if either is a NaN (IEEE 754-2019 `minimumNumber`).
+    #[inline(always)]
+    fn minimum_number(self, other: Self) -> Self {
+        if self.is_nan() {
+            other
+        } else if other.is_nan() {
+            self
+        } else {
+            self.minimum(other)
+        }
+    }
+    /// The greater; the other one if either is a NaN (IEEE 754-2019 `maximumNumber`).
+    #[inline(always)]
+    fn maximum_number(self, other: Self) -> Self {
+        if self.is_nan() {
+            other
+        } else if other.is_nan() {
+            self
+        } else {
+            self.maximum(other)
+        }
+    }
+}
+
+// SAFETY: repr(transparent) over u16; zero bytes are +0.0.
+unsafe impl Plain for f16 {
+    const LAYOUT: u64 = fingerprint(&[16, 2]);
+}
+
+// SAFETY: repr(transparent) over u16; zero bytes are +0.0.
+unsafe impl Plain for bf16 {
+    const LAYOUT: u64 = fingerprint(&[17, 2]);
+}
+
+// SAFETY: repr(C), two fields of one type: no padding.
+unsafe impl<T: Plain> Plain for Complex<T> {
+    const LAYOUT: u64 = fingerprint(&[18, T::LAYOUT, T::LAYOUT, size_of::<T>() as u64]);
+}
+
+macro_rules! integers {
+    ($($type:ident $unsigned:ident $wide:ident $rank:ident, [$($acc:ty),+];)*) => {$(
+        impl Number for $type {
+            type SumAcc = $type;
+            type ProductAcc = $type;
+        }
+        impl Element for $type {
+            type Rank = $rank;
+            const HIGHEST: $type = <$type>::MAX;
+            const LOWEST: $type = <$type>::MIN;
+            #[inline(always)]
+            fn minimum(self, other: Self) -> Self { if other < self { other } else { self } }
+            #[inline(always)]
+            fn maximum(self, other: Self) -> Self { if other > self { other } else { self } }
+            #[inline(always)]
+            fn canonical(self) -> Self { self }
+            #[inline(always)]
+            fn is_nan(self) -> bool { false }
+            #[inline(always)]
+            fn rank(self) -> $rank { (self as $unsigned ^ <$type>::MIN as $unsigned) as $rank }
+            #[inline(always)]
+            fn of_rank(rank: $rank) -> Self { (rank as $unsigned ^ <$type>::MIN as $unsigned) as $type }
+        }
+        impl Integer for $type {
+            type Wide = $wide;
+            type Unsigned = $unsigned;
+            #[inline(always)]
+            fn wide(self) -> $wide { self as $wide }
+            #[inline(always)]
+            fn to_i128(self) -> i128 { self as i128 }
+            // Of an unsigned number the wide one may look negative.
+            #[inline(always)]
+            fn magnitude(self) -> $unsigned {
+                let signed = <$type>::HIGHEST as $unsigned != $unsigned::MAX;
+                if signed { (self as i64).unsigned_abs() as $unsigned } else { self as $unsigned }
+            }
+            #[inline(always)]
+            fn magnitude_u64(self) -> u64 { self.magnitude() as u64 }
+            #[inline(always)]
+            fn wrap(value: u64) -> $type { value as $type }
+            #[inline(always)]
+            fn bits(self) -> u64 { self as $wide as u64 }
+        }
+        $(
+            impl SumAccumulator<$type> for $acc {
+                type Output = $acc;
+                const ZERO: $acc = 0;
+                const ANY_ORDER: bool = true;
+                #[inline(always)]
+                fn lift(item: $type) -> $acc { item as $acc }
+                #[inline(always)]
+                fn push(self, item: $type) -> $acc { self.wrapping_add(item as $acc) }
+                #[inline(always)]
+                fn merge(self, right: $acc) -> $acc { self.wrapping_add(right) }
+                #[inline(always)]
+                fn finish(self) -> $acc { self }
+            }
+            impl ProductAccumulator<$type> for $acc {
+                type Output = $acc;
+                const ONE: $acc = 1;
+                const ANY_ORDER: bool = true;
+                #[inline(always)]
+                fn lift(item: $type) -> $acc { item as $acc }
+                #[inline(always)]
+                fn merge(self, right: $acc) -> $acc { self.wrapping_mul(right) }
+                #[inline(always)]
+                fn finish(self) -> $acc { self }
+            }
+        )*
+    )*};
+}
+
+integers! {
+    i8 u8 i64 u32, [i8, i64];
+    u8 u8 u64 u32, [u8, u64];
+    i16 u16 i64 u32, [i16, i64];
+    u16 u16 u64 u32, [u16, u64];
+    i32 u32 i64 u32, [i32, i64];
+    u32 u32 u64 u32, [u32, u64];
+    i64 u64 i64 u64, [i64];
+    u64 u64 u64 u64, [u64];
+}
+
+impl Element for bool {
+    type Rank = u32;
+    const HIGHEST: bool = true;
+    const LOWEST: bool = false;
+    #[inline(always)]
+    fn minimum(self, other: bool) -> bool {
+        self & other
+    }
+    #[inline(always)]
+    fn maximum(self, other: bool) -> bool {
+        self | other
+    }
+    #[inline(always)]
+    fn canonical(self) -> bool {
+        self
+    }
+    #[inline(always)]
+    fn is_nan(self) -> bool {
+        false
+    }
+    #[inline(always)]
+    fn rank(self) -> u32 {
+        self as u32
+    }
+    #[inline(always)]
+    fn of_rank(rank: u32) -> bool {
+        rank != 0
+    }
+}
+
+/// What floats of every width have in common: `$bits` is the unsigned integer of as many bits.
+macro_rules! float {
+    ($type:ident, $bits:ident, $rank:ident, $sum:ty, zero $zero:expr, one $one:expr,
+     lt $lt:expr, to_f64 $to_f64:expr, of_f64 $of_f64:expr) => {
+        impl Number for $type {
+            type SumAcc = $sum;
+            type ProductAcc = f64;
+        }
+        impl Element for $type {
+            type Rank = $rank;
+            const HIGHEST: $type = $type::INFINITY;
+            const LOWEST: $type = $type::NEG_INFINITY;
+            // Without branches, so that a loop of them vectorises. Equal values differ at most in a zero's sign: `or`
+            // of their bits keeps a minus, `and` a plus. A NaN's bits `or` any others are a NaN's.
+            #[inline(always)]
+            fn minimum(self, other: Self) -> Self {
+                let lesser = if $lt(self, other) { self } else { other };
+                let alike = !$lt(self, other) & !$lt(other, self);
+                $type::from_bits(lesser.to_bits() | if alike { self.to_bits() } else { 0 })
+            }
+            #[inline(always)]
+            fn maximum(self, other: Self) -> Self {
+                let left = if $lt(other, self) { self } else { other };
+                let right = if $lt(self, other) { other } else { self };
+                let nan = if self.is_nan() | other.is_nan() { !0 } else { 0 };
+                $type::from_bits((left.to_bits() & right.to_bits()) | nan)
+            }
+            #[inline(always)]
+            fn canonical(self) -> Self {
+                if self.is_nan() { $type::NAN } else { self }
+            }
+            #[inline(always)]
+            fn is_nan(self) -> bool {
+                $type::is_nan(self)
+            }
+            #[inline(always)]
+            fn rank(self) -> $rank {
+                let bits = self.to_bits();
+                let negative = bits >> ($bits::BITS - 1) != 0;
+                (bits ^ if negative { $bits::MAX } else { 1 << ($bits::BITS - 1) }) as $rank
+            }
+            #[inline(always)]
+            fn of_rank(rank: $rank) -> Self {
+                let rank = rank as $bits;
+                let negative = rank >> ($bits::BITS - 1) == 0;
+                $type::from_bits(rank ^ if negative { $bits::MAX } else { 1 << ($bits::BITS - 1) })
+            }
+        }
+        impl Float for $type {
+            const NAN: $type = $type::NAN;
+            const ZERO: $type = $zero;
+            const ONE: $type = $one;
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                $to_f64(self)
+            }
+            #[inline(always)]
+            fn of_f64(value: f64) -> $type {
+                $of_f64(value)
+            }
+            #[inline(always)]
+            fn magnitude(self) -> $type {
+                $type::from_bits(self.to_bits() & ($bits::MAX >> 1))
+            }
+        }
+        impl ProductAccumulator<$type> for f64 {
+            type Output = $type;
+            const ONE: f64 = 1.0;
+            #[inline(always)]
+            fn lift(item: $type) -> f64 {
+                item.to_f64()
+            }
+            #[inline(always)]
+            fn merge(self, right: f64) -> f64 {
+                self * right
+            }
+            #[inline(always)]
+            fn finish(self) -> $type {
+                $type::of_f64(self)
+            }
+        }
+    };
+}
+
+float! {
+    f64, u64, u64, DoubleDouble, zero 0.0, one 1.0,
+    lt |a: f64, b: f64| a < b, to_f64 |x: f64| x, of_f64 |x: f64| x.canonical()
+}
+float! {
+    f32, u32, u32, f64, zero 0.0, one 1.0,
+    lt |a: f32, b: f32| a < b, to_f64 |x: f32| x as f64, of_f64 |x: f64| (x as f32).canonical()
+}
+float! {
+    f16, u16, u32, f64, zero f16::ZERO, one f16::ONE,
+    lt |a: f16, b: f16| half_to_f32::<10>(a.to_bits()) < half_to_f32::<10>(b.to_bits()),
+    to_f64 |x: f16| half_to_f64::<10>(x.to_bits()),
+    of_f64 |x: f64| f16::from_bits(half_of_f64::<10>(x))
+}
+float! {
+    bf16, u16, u32, f64, zero bf16::ZERO, one bf16::ONE,
+    lt |a: bf16, b: bf16| half_to_f32::<7>(a.to_bits()) < half_to_f32::<7>(b.to_bits()),
+    to_f64 |x: bf16| f32::from_bits((x.to_bits() as u32) << 16) as f64,
+    of_f64 |x: f64| bf16::from_bits(half_of_f64::<7>(x))
+}
+
+/// The value of a float of 16 bits with `M` bits of mantissa, as an `f64`: exact, by shifting the bits into place and
+/// scaling by a power of two, which takes a few instructions and vectorises.
+#[inline(always)]
+fn half_to_f64<const M: u32>(bits: u16) -> f64 {
+    let exponent_bits = 15 - M;
+    let (bias, top) = ((1_u32 << (exponent_bits - 1)) - 1, (1_u32 << exponent_bits) - 1);
+    let magnitude = bits as u32 & 0x7fff;
+    let mut high = magnitude << (20 - M);
+    // Infinities and NaNs: the largest exponent, which the scaling leaves alone.
+    if magnitude >= top << M {
+        high |= 0x7ff0_0000;
+    }
+    let high = high | (bits as u32 & 0x8000) << 16;
+    f64::from_bits((high as u64) << 32) * f64::from_bits(((2046 - bias) as u64) << 52)
+}
+
+/// The same as an `f32`.
+#[inline(always)]
+fn half_to_f32<const M: u32>(bits: u16) -> f32 {
+    if M == 7 {
+        return f32::from_bits((bits as u32) << 16);
+    }
+    let exponent_bits = 15 - M;
+    let (bias, top) = ((1_u32 << (exponent_bits - 1)) - 1, (1_u32 << exponent_bits) - 1);
+    let magnitude = bits as u32 & 0x7fff;
+    let mut shifted = magnitude << (23 - M);
+    if magnitude >= top << M {
+        shifted |= 0x7f80_0000;
+    }
+    f32::from_bits(shifted | (bits as u32 & 0x8000) << 16) * f32::from_bits((254 - bias) << 23)
+}
+
+/// The nearest float of 16 bits with `M` bits of mantissa, ties to even, rounded once. (`half`'s own conversion looks at
+/// the upper half of the bits only.)
+#[inline(always)]
+fn half_of_f64<const M: u32>(value: f64) -> u16 {
+    let exponent_bits = 15 - M;
+    let (bias, top) = ((1_u64 << (exponent_bits - 1)) - 1, (1_u64 << exponent_bits) - 1);
+    let sign = (value.to_bits() >> 48) as u16 & 0x8000;
+    let magnitude = value.to_bits() & (u64::MAX >> 1);
+    if magnitude > 0x7ff0 << 48 {
+        return (top << M | 1 << (M - 1)) as u16;
+    }
+    let least_normal = (1023 + 1 - bias) << 52;
+    let bits = if magnitude < least_normal {
+        // A multiple of the least subnormal number: 2^52 and such a multiple round to an integer, whose bits it is.
+        let scaled = f64::from_bits(magnitude) * f64::from_bits((1023 + bias - 1 + M as u64) << 52);
+        (scaled + 4_503_599_627_370_496.0).to_bits() & 0xffff
+    } else {
+        let odd = magnitude >> (52 - M) & 1;
+        let rounded = (magnitude + (1 << (51 - M)) - 1 + odd) >> (52 - M);
+        (rounded - ((1023 - bias) << M)).min(top << M)
+    };
+    bits as u16 | sign
+}
+
+/// Whether a value counts as true: everything but zero does, a NaN too.
+pub trait Truth: Plain {
+    /// Is it true?
+    fn is_true(self) -> bool;
+}
+
+/// A type whose values can be NaNs, for operators that ignore those: see [`IgnoreNan`](crate::IgnoreNan).
+pub trait MaybeNan: Plain {
+    /// Is this a NaN (a complex number: is one of its parts)?
+    fn is_nan_value(self) -> bool;
+}
+
+macro_rules! truth {
+    ($($type:ty),*; $($float:ty),*) => {
+        $(impl Truth for $type {
+            #[inline(always)]
+            fn is_true(self) -> bool { self != 0 }
+        })*
+        $(impl Truth for $float {
+            #[inline(always)]
+            fn is_true(self) -> bool { self.to_bits() << 1 != 0 }
+        }
+        impl MaybeNan for $float {
+            #[inline(always)]
+            fn is_nan_value(self) -> bool { self.is_nan() }
+        })*
+    };
+}
+truth!(i8, u8, i16, u16, i32, u32, i64, u64; f16, bf16, f32, f64);
+
+impl Truth for bool {
+    #[inline(always)]
+    fn is_true(self) -> bool {
+        self
+    }
+}
+
+impl<T: Truth> Truth for Complex<T> {
+    #[inline(always)]
+    fn is_true(self) -> bool {
+        self.re.is_true() | self.im.is_true()
+    }
+}
+
+impl<T: MaybeNan> MaybeNan for Complex<T> {
+    #[inline(always)]
+    fn is_nan_value(self) -> bool {
+        self.re.is_nan_value() | self.im.is_nan_value()
+    }
+}
