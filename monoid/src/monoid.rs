@@ -111,6 +111,12 @@ pub trait Monoid: Plain {
     }
 }
 
+/// An operator whose identity may stand for items that do not count: combining it with a value gives that value (but a
+/// zero may lose its minus), and pushing an item onto it is lifting the item.
+///
+/// No reduction needs this; [`IgnoreNan`](crate::IgnoreNan) does.
+pub trait NeutralIdentity: Monoid {}
+
 /// What a reduction of no items is on the host, for an operator with output `T`. Device memory always receives
 /// [`finish_empty`](Monoid::finish_empty).
 pub trait OnEmpty<T> {

@@ -37,6 +37,8 @@ pub trait Element: Plain {
     fn canonical(self) -> Self;
     /// Is this a NaN? Never, but for floats.
     fn is_nan(self) -> bool;
+    /// The rank whose every bit is set: no value has a greater one.
+    const TOP: Self::Rank;
     /// A number that is greater for greater values, in the order of [`maximum`](Element::maximum). Numbers take no more
     /// bits than the type has. Those of NaNs, which have no place in the order, only lead back to a NaN.
     fn rank(self) -> Self::Rank;
@@ -45,22 +47,27 @@ pub trait Element: Plain {
 }
 
 /// What [`Element::rank`] gives: `u32` or `u64`.
-pub trait Rank: Plain + Ord + core::ops::Not<Output = Self> {
-    /// The largest.
-    const MAX: Self;
+pub trait Rank: Plain + Ord + core::ops::BitXor<Output = Self> {
     /// Zero.
     const ZERO: Self;
+    /// The lowest 16 bits.
+    fn low(self) -> u32;
+    /// A rank of 16 bits at most.
+    fn of_low(low: u32) -> Self;
 }
 
-impl Rank for u32 {
-    const MAX: u32 = u32::MAX;
-    const ZERO: u32 = 0;
+macro_rules! ranks {
+    ($($rank:ty),*) => {$(
+        impl Rank for $rank {
+            const ZERO: $rank = 0;
+            #[inline(always)]
+            fn low(self) -> u32 { self as u32 & 0xffff }
+            #[inline(always)]
+            fn of_low(low: u32) -> $rank { low as $rank }
+        }
+    )*};
 }
-
-impl Rank for u64 {
-    const MAX: u64 = u64::MAX;
-    const ZERO: u64 = 0;
-}
+ranks!(u32, u64);
 
 /// An integer of 8 to 64 bits.
 pub trait Integer: Element + Number + Eq + Ord {
@@ -145,6 +152,7 @@ macro_rules! integers {
         }
         impl Element for $type {
             type Rank = $rank;
+            const TOP: $rank = <$unsigned>::MAX as $rank;
             const HIGHEST: $type = <$type>::MAX;
             const LOWEST: $type = <$type>::MIN;
             #[inline(always)]
@@ -222,6 +230,7 @@ integers! {
 
 impl Element for bool {
     type Rank = u32;
+    const TOP: u32 = 1;
     const HIGHEST: bool = true;
     const LOWEST: bool = false;
     #[inline(always)]
@@ -260,6 +269,7 @@ macro_rules! float {
         }
         impl Element for $type {
             type Rank = $rank;
+            const TOP: $rank = $bits::MAX as $rank;
             const HIGHEST: $type = $type::INFINITY;
             const LOWEST: $type = $type::NEG_INFINITY;
             // Without branches, so that a loop of them vectorises. Equal values differ at most in a zero's sign: `or`
@@ -419,7 +429,7 @@ pub trait Truth: Plain {
 
 /// A type whose values can be NaNs, for operators that ignore those: see [`IgnoreNan`](crate::IgnoreNan).
 pub trait MaybeNan: Plain {
-    /// Is this a NaN (a complex number: is one of its parts)?
+    /// Is this a NaN (a complex number, an array: is one of its parts)?
     fn is_nan_value(self) -> bool;
 }
 
@@ -452,6 +462,20 @@ impl<T: Truth> Truth for Complex<T> {
     #[inline(always)]
     fn is_true(self) -> bool {
         self.re.is_true() | self.im.is_true()
+    }
+}
+
+/// Both numbers of a pair count.
+impl<T: MaybeNan, const N: usize> MaybeNan for [T; N] {
+    #[inline(always)]
+    fn is_nan_value(self) -> bool {
+        let mut nan = false;
+        let mut i = 0;
+        while i < N {
+            nan |= self[i].is_nan_value();
+            i += 1;
+        }
+        nan
     }
 }
 
