@@ -89,7 +89,7 @@ impl DoubleDouble {
 
     /// Adds another.
     #[inline(always)]
-    pub fn add(self, right: DoubleDouble) -> DoubleDouble {
+    pub fn plus_sum(self, right: DoubleDouble) -> DoubleDouble {
         let (hi, error) = two_sum(self.hi, right.hi);
         DoubleDouble { hi, lo: (self.lo + right.lo) + error }
     }
@@ -174,7 +174,7 @@ macro_rules! narrow {
             #[inline(always)]
             fn push(self, item: $type) -> DoubleDouble { self.plus(item.to_f64()) }
             #[inline(always)]
-            fn merge(self, right: DoubleDouble) -> DoubleDouble { self.add(right) }
+            fn merge(self, right: DoubleDouble) -> DoubleDouble { self.plus_sum(right) }
             #[inline(always)]
             fn finish(self) -> $type { Float::of_f64(self.rounded_to_odd()) }
         }
@@ -195,7 +195,7 @@ impl SumAccumulator<f64> for DoubleDouble {
     }
     #[inline(always)]
     fn merge(self, right: DoubleDouble) -> DoubleDouble {
-        self.add(right)
+        self.plus_sum(right)
     }
     #[inline(always)]
     fn finish(self) -> f64 {

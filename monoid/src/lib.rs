@@ -12,9 +12,13 @@ extern crate self as warpfold_monoid;
 mod accumulator;
 pub mod adapters;
 mod bits;
+mod checked;
 pub mod fused;
+mod generic;
 pub mod limits;
+mod logsumexp;
 pub mod math;
+mod moments;
 mod monoid;
 mod norms;
 mod number;
@@ -27,7 +31,11 @@ pub mod tree;
 pub use accumulator::{DoubleDouble, ProductAccumulator, SumAccumulator};
 pub use adapters::{Elementwise, Map, MapFn, NonEmpty, Ordered, Semigroup, WithInitial};
 pub use bits::{All, And, Any, Bits, Count, CountIf, Or, Xor};
+pub use checked::{Checked, CheckedProduct, CheckedSum, GivesChecked, Overflow, SignedMagnitude};
 pub use fused::{Unaligned, fused};
+pub use generic::{MaxOf, MinOf, ProductOf, SumOf};
+pub use logsumexp::{LogSumExp, ScaledSum};
+pub use moments::{Averaged, Counted, Deviations, ExactSums, Mean, Moments, StdDev, Variance};
 pub use monoid::{GivesIdentity, GivesNone, Monoid, NeutralIdentity, OnEmpty, Value};
 pub use norms::{
     Dot, GreatestMagnitude, L1, L2, Linf, Magnitudes, Products, ScaledSquares, Squares, SquaresUnderRoot,
@@ -40,6 +48,8 @@ pub use select::{
     ArgMax, ArgMaxBy, ArgMin, ArgMinBy, Candidate, Extent, GivesPlace, IgnoreNan, Indexed, KeyedCandidate,
     Magnitude, MinMax, NOWHERE, NanMinMax,
 };
-pub use sequence::{Affine, Compose, MaxSegmentSum, Scalar, SegmentAccumulator, SegmentSums};
+pub use sequence::{
+    Affine, Compose, MaxNonEmptySegmentSum, MaxSegmentSum, Scalar, SegmentAccumulator, SegmentSums, Segmented,
+};
 #[cfg(feature = "derive")]
 pub use warpfold_monoid_derive::Plain;

@@ -73,7 +73,8 @@ pub fn sqrtf(x: f32) -> f32 {
 /// The modulus of a complex number: no overflow and no underflow on the way, an error of about one unit in the last place.
 ///
 /// ```
-/// assert_eq!(warpfold_monoid::math::modulus(3e200, -4e200), 5e200);
+/// let big = 2.0_f64.powi(700);
+/// assert_eq!(warpfold_monoid::math::modulus(3.0 * big, -4.0 * big), 5.0 * big);
 /// ```
 #[inline(always)]
 pub fn modulus(re: f64, im: f64) -> f64 {

@@ -386,7 +386,7 @@ macro_rules! rounded_roots {
             }
             #[inline(always)]
             fn merge(left: DoubleDouble, right: DoubleDouble) -> DoubleDouble {
-                left.add(right)
+                left.plus_sum(right)
             }
             #[inline(always)]
             fn finish(acc: DoubleDouble) -> f64 {
@@ -443,7 +443,7 @@ macro_rules! in_double_double {
             }
             #[inline(always)]
             fn merge(left: DoubleDouble, right: DoubleDouble) -> DoubleDouble {
-                left.add(right)
+                left.plus_sum(right)
             }
             #[inline(always)]
             fn finish(acc: DoubleDouble) -> $output {
@@ -569,9 +569,9 @@ impl ScaledSquares {
     }
 
     #[inline(always)]
-    fn add(self, right: Self) -> Self {
+    fn plus_sum(self, right: Self) -> Self {
         ScaledSquares {
-            middle: self.middle.add(right.middle),
+            middle: self.middle.plus_sum(right.middle),
             huge: self.huge + right.huge,
             tiny: self.tiny + right.tiny,
         }
@@ -611,7 +611,7 @@ macro_rules! scaled_roots {
             }
             #[inline(always)]
             fn merge(left: ScaledSquares, right: ScaledSquares) -> ScaledSquares {
-                left.add(right)
+                left.plus_sum(right)
             }
             #[inline(always)]
             fn finish(acc: ScaledSquares) -> f64 {

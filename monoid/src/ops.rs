@@ -1,6 +1,9 @@
 //! The built-in operators.
 
-use crate::{Element, Float, GivesIdentity, GivesNone, Monoid, Number, ProductAccumulator, SumAccumulator};
+use crate::{
+    Element, Float, GivesIdentity, GivesNone, Monoid, NeutralIdentity, Number, ProductAccumulator,
+    SumAccumulator,
+};
 
 macro_rules! operator {
     ($(#[$doc:meta])* $name:ident<$($param:ident $(= $default:ty)?),+>, $tag:expr) => {
@@ -81,6 +84,8 @@ impl<T: Number, A: SumAccumulator<T>> Monoid for Sum<T, A> {
     }
 }
 
+impl<T: Number, A: SumAccumulator<T>> NeutralIdentity for Sum<T, A> {}
+
 operator! {
     /// The product.
     ///
@@ -121,6 +126,8 @@ impl<T: Number, A: ProductAccumulator<T>> Monoid for Product<T, A> {
         acc.finish()
     }
 }
+
+impl<T: Number, A: ProductAccumulator<T>> NeutralIdentity for Product<T, A> {}
 
 /// An operator on one number type that only ever picks or maps values of that type.
 macro_rules! selection {

@@ -1,6 +1,8 @@
 //! Built-in operators that the order of items matters to.
 
-use crate::{Element, GivesIdentity, Monoid, Plain, fingerprint, ops::operator};
+use crate::{
+    Element, Float, GivesIdentity, GivesNone, Monoid, NeutralIdentity, Plain, fingerprint, ops::operator,
+};
 
 /// The function `x -> scale * x + shift`: an item of [`Compose`].
 ///
@@ -133,19 +135,36 @@ unsafe impl<A: Plain> Plain for SegmentSums<A> {
     const LAYOUT: u64 = fingerprint(&[A::LAYOUT, 4, size_of::<A>() as u64]);
 }
 
-/// An integer type that [`MaxSegmentSum`] adds items of type `T` up in, wrapping.
-pub trait SegmentAccumulator<T>: Plain + Ord {
+/// A type that [`MaxSegmentSum`] adds items of type `T` up in: an integer, wrapping, or `f64`.
+pub trait SegmentAccumulator<T>: Plain {
+    /// What the greatest sum comes out as.
+    type Output: Plain;
     /// Zero.
     const ZERO: Self;
     /// The item, widened.
     fn of(item: T) -> Self;
-    /// The sum, which wraps.
+    /// The sum.
     fn plus(self, other: Self) -> Self;
+    /// The greater; a NaN if either is one.
+    fn greater(self, other: Self) -> Self;
+    /// Rounds to the output type.
+    fn finish(self) -> Self::Output;
 }
 
-macro_rules! segment_accumulators {
-    ($($item:ty => $acc:ty;)*) => {$(
-        impl SegmentAccumulator<$item> for $acc {
+/// A type that has greatest sums of neighbours, and what they are taken in unless the operator says otherwise: integers in
+/// their own type, floats in `f64`.
+pub trait Segmented: Plain {
+    /// The accumulator.
+    type Acc: SegmentAccumulator<Self>;
+}
+
+macro_rules! integer_segments {
+    ($($item:ident: $($acc:ident)+;)*) => {$(
+        impl Segmented for $item {
+            type Acc = $item;
+        }
+        $(impl SegmentAccumulator<$item> for $acc {
+            type Output = $acc;
             const ZERO: $acc = 0;
             #[inline(always)]
             fn of(item: $item) -> $acc {
@@ -155,21 +174,63 @@ macro_rules! segment_accumulators {
             fn plus(self, other: $acc) -> $acc {
                 self.wrapping_add(other)
             }
+            #[inline(always)]
+            fn greater(self, other: $acc) -> $acc {
+                self.max(other)
+            }
+            #[inline(always)]
+            fn finish(self) -> $acc {
+                self
+            }
+        })+
+    )*};
+}
+integer_segments! {
+    i8: i8 i64;
+    u8: u8 u64;
+    i16: i16 i64;
+    u16: u16 u64;
+    i32: i32 i64;
+    u32: u32 u64;
+    i64: i64;
+    u64: u64;
+}
+
+macro_rules! float_segments {
+    ($($item:ty),*) => {$(
+        impl Segmented for $item {
+            type Acc = f64;
+        }
+        impl SegmentAccumulator<$item> for f64 {
+            type Output = $item;
+            const ZERO: f64 = 0.0;
+            #[inline(always)]
+            fn of(item: $item) -> f64 {
+                Float::to_f64(item)
+            }
+            #[inline(always)]
+            fn plus(self, other: f64) -> f64 {
+                self + other
+            }
+            #[inline(always)]
+            fn greater(self, other: f64) -> f64 {
+                Element::maximum(self, other)
+            }
+            #[inline(always)]
+            fn finish(self) -> $item {
+                Float::of_f64(self)
+            }
         }
     )*};
 }
-
-segment_accumulators! {
-    i32 => i32;
-    i32 => i64;
-    i64 => i64;
-}
+float_segments!(half::f16, half::bf16, f32, f64);
 
 operator! {
     /// The greatest sum of neighbouring items, the empty run included: 0 where all items are negative, and of nothing.
     ///
-    /// Sums are taken in `A` and wrap there; nothing wraps where the sum of all magnitudes fits. `MaxSegmentSum<i32, i64>`
-    /// widens. Not commutative. The operator is Bentley's divide and conquer (J. Bentley, Programming Pearls: Algorithm
+    /// Sums of integers are taken in `A` and wrap there; nothing wraps where the sum of all magnitudes fits.
+    /// `MaxSegmentSum<i32, i64>` widens. Sums of floats are taken in `f64`; a NaN, or infinities of both signs next to each
+    /// other, give NaN. Not commutative. The operator is Bentley's divide and conquer (J. Bentley, Programming Pearls: Algorithm
     /// Design Techniques, CACM 27(9), 1984) as a monoid of four sums.
     ///
     /// ```
@@ -179,13 +240,13 @@ operator! {
     /// assert_eq!(tree::reduce(&op, &[31, -41, 59, 26, -53, 58, 97, -93, -23, 84]), 187);
     /// assert_eq!(tree::reduce(&op, &[-3, -1]), 0);
     /// ```
-    MaxSegmentSum<T, A = T>, 10
+    MaxSegmentSum<T, A = <T as Segmented>::Acc>, 10
 }
 
 impl<T: Plain, A: SegmentAccumulator<T>> Monoid for MaxSegmentSum<T, A> {
     type Item = T;
     type Acc = SegmentSums<A>;
-    type Output = A;
+    type Output = A::Output;
     type Empty = GivesIdentity;
     const COMMUTATIVE: bool = false;
     #[inline(always)]
@@ -195,15 +256,15 @@ impl<T: Plain, A: SegmentAccumulator<T>> Monoid for MaxSegmentSum<T, A> {
     #[inline(always)]
     fn lift(&self, item: T, _index: u64) -> SegmentSums<A> {
         let total = A::of(item);
-        let positive = total.max(A::ZERO);
+        let positive = total.greater(A::ZERO);
         SegmentSums { best: positive, prefix: positive, suffix: positive, total }
     }
     #[inline(always)]
     fn combine(&self, left: SegmentSums<A>, right: SegmentSums<A>) -> SegmentSums<A> {
         SegmentSums {
-            best: left.best.max(right.best).max(left.suffix.plus(right.prefix)),
-            prefix: left.prefix.max(left.total.plus(right.prefix)),
-            suffix: right.suffix.max(left.suffix.plus(right.total)),
+            best: left.best.greater(right.best).greater(left.suffix.plus(right.prefix)),
+            prefix: left.prefix.greater(left.total.plus(right.prefix)),
+            suffix: right.suffix.greater(left.suffix.plus(right.total)),
             total: left.total.plus(right.total),
         }
     }
@@ -211,11 +272,57 @@ impl<T: Plain, A: SegmentAccumulator<T>> Monoid for MaxSegmentSum<T, A> {
     fn push(&self, acc: SegmentSums<A>, item: T, _index: u64) -> SegmentSums<A> {
         let item = A::of(item);
         let total = acc.total.plus(item);
-        let suffix = acc.suffix.plus(item).max(A::ZERO);
-        SegmentSums { best: acc.best.max(suffix), prefix: acc.prefix.max(total), suffix, total }
+        let suffix = acc.suffix.plus(item).greater(A::ZERO);
+        SegmentSums { best: acc.best.greater(suffix), prefix: acc.prefix.greater(total), suffix, total }
     }
     #[inline(always)]
-    fn finish(&self, acc: SegmentSums<A>) -> A {
-        acc.best
+    fn finish(&self, acc: SegmentSums<A>) -> A::Output {
+        acc.best.finish()
+    }
+}
+
+impl<T: Plain, A: SegmentAccumulator<T>> NeutralIdentity for MaxSegmentSum<T, A> {}
+
+operator! {
+    /// The greatest sum of neighbouring items, of at least one: where all are negative, the greatest of them. `None` for no
+    /// items; device memory then receives 0. Everything else as in [`MaxSegmentSum`].
+    ///
+    /// ```
+    /// use warpfold_monoid::{MaxNonEmptySegmentSum, tree};
+    ///
+    /// let op = MaxNonEmptySegmentSum::<i32>::new();
+    /// assert_eq!(tree::reduce(&op, &[-3, -1, -2]), Some(-1));
+    /// assert_eq!(tree::reduce(&op, &[]), None);
+    /// ```
+    MaxNonEmptySegmentSum<T, A = <T as Segmented>::Acc>, 11
+}
+
+impl<T: Plain, A: SegmentAccumulator<T>> Monoid for MaxNonEmptySegmentSum<T, A> {
+    type Item = T;
+    type Acc = SegmentSums<A>;
+    type Output = A::Output;
+    type Empty = GivesNone;
+    const COMMUTATIVE: bool = false;
+    #[inline(always)]
+    fn identity(&self) -> SegmentSums<A> {
+        SegmentSums { best: A::ZERO, prefix: A::ZERO, suffix: A::ZERO, total: A::ZERO }
+    }
+    #[inline(always)]
+    fn lift(&self, item: T, _index: u64) -> SegmentSums<A> {
+        let item = A::of(item);
+        SegmentSums { best: item, prefix: item, suffix: item, total: item }
+    }
+    #[inline(always)]
+    fn combine(&self, left: SegmentSums<A>, right: SegmentSums<A>) -> SegmentSums<A> {
+        SegmentSums {
+            best: left.best.greater(right.best).greater(left.suffix.plus(right.prefix)),
+            prefix: left.prefix.greater(left.total.plus(right.prefix)),
+            suffix: right.suffix.greater(left.suffix.plus(right.total)),
+            total: left.total.plus(right.total),
+        }
+    }
+    #[inline(always)]
+    fn finish(&self, acc: SegmentSums<A>) -> A::Output {
+        acc.best.finish()
     }
 }
