@@ -5,7 +5,7 @@ use num_complex::Complex;
 
 use crate::{
     DoubleDouble, Element, Float, GivesIdentity, Integer, Monoid, NeutralIdentity, Number, Plain,
-    SumAccumulator, fingerprint, math, ops::operator,
+    SumAccumulator, fingerprint, fused::Parts2, math, ops::operator,
 };
 
 /// What a sum over items is made of: how one item comes in, how sums merge, what comes out.
@@ -138,13 +138,13 @@ operator! {
     /// in `f64` and summed there, those of `f64` exact in double-double and summed there. Complex numbers are not
     /// conjugated. 0 of nothing.
     ///
-    /// An item is a pair; two arrays side by side are pairs too: `Engine::reduce_columns` of `warpfold-host`.
+    /// An item is a pair, as two arrays side by side have them: `Engine::reduce_columns` of `warpfold-host`.
     ///
     /// ```
-    /// use warpfold_monoid::{Dot, tree};
+    /// use warpfold_monoid::{Dot, fused::Parts2, tree};
     ///
-    /// assert_eq!(tree::reduce(&Dot::<i8>::new(), &[[100, 100], [-1, 5]]), 9995_i64);
-    /// assert_eq!(tree::reduce(&Dot::<f64>::new(), &[[1e200, 1e-200], [2.0, 3.0]]), 7.0);
+    /// assert_eq!(tree::reduce(&Dot::<i8>::new(), &[Parts2::new(100, 100), Parts2::new(-1, 5)]), 9995_i64);
+    /// assert_eq!(tree::reduce(&Dot::<f64>::new(), &[Parts2::new(1e200, 1e-200), Parts2::new(2.0, 3.0)]), 7.0);
     /// ```
     Dot<T>, 44
 }
@@ -171,7 +171,7 @@ impl<T: Plain> Monoid for Dot<T>
 where
     [T; 2]: Summed<Products>,
 {
-    type Item = [T; 2];
+    type Item = Parts2<T, T>;
     type Acc = <[T; 2] as Summed<Products>>::Acc;
     type Output = <[T; 2] as Summed<Products>>::Output;
     type Empty = GivesIdentity;
@@ -182,20 +182,20 @@ where
         <[T; 2]>::ZERO
     }
     #[inline(always)]
-    fn lift(&self, item: [T; 2], _index: u64) -> Self::Acc {
-        <[T; 2]>::lift(item)
+    fn lift(&self, item: Parts2<T, T>, _index: u64) -> Self::Acc {
+        <[T; 2]>::lift(item.get().into())
     }
     #[inline(always)]
     fn combine(&self, left: Self::Acc, right: Self::Acc) -> Self::Acc {
         <[T; 2]>::merge(left, right)
     }
     #[inline(always)]
-    fn push(&self, acc: Self::Acc, item: [T; 2], _index: u64) -> Self::Acc {
-        <[T; 2]>::push(acc, item)
+    fn push(&self, acc: Self::Acc, item: Parts2<T, T>, _index: u64) -> Self::Acc {
+        <[T; 2]>::push(acc, item.get().into())
     }
     #[inline(always)]
-    fn fold_many<const N: usize>(&self, items: [[T; 2]; N], _index: u64) -> Self::Acc {
-        <[T; 2]>::lift_many(items)
+    fn fold_many<const N: usize>(&self, items: [Parts2<T, T>; N], _index: u64) -> Self::Acc {
+        <[T; 2]>::lift_many(items.map(|item| item.get().into()))
     }
     #[inline(always)]
     fn finish(&self, acc: Self::Acc) -> Self::Output {

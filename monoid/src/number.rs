@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 use num_complex::Complex;
 
-use crate::{DoubleDouble, Plain, ProductAccumulator, SumAccumulator, fingerprint};
+use crate::{DoubleDouble, Plain, ProductAccumulator, SumAccumulator, fingerprint, fused::Parts2};
 
 /// A number type with sums and products.
 ///
@@ -429,7 +429,7 @@ pub trait Truth: Plain {
 
 /// A type whose values can be NaNs, for operators that ignore those: see [`IgnoreNan`](crate::IgnoreNan).
 pub trait MaybeNan: Plain {
-    /// Is this a NaN (a complex number, an array: is one of its parts)?
+    /// Is this a NaN (a complex number, a pair: is one of its parts)?
     fn is_nan_value(self) -> bool;
 }
 
@@ -465,17 +465,11 @@ impl<T: Truth> Truth for Complex<T> {
     }
 }
 
-/// Both numbers of a pair count.
-impl<T: MaybeNan, const N: usize> MaybeNan for [T; N] {
+impl<A: MaybeNan, B: MaybeNan> MaybeNan for Parts2<A, B> {
     #[inline(always)]
     fn is_nan_value(self) -> bool {
-        let mut nan = false;
-        let mut i = 0;
-        while i < N {
-            nan |= self[i].is_nan_value();
-            i += 1;
-        }
-        nan
+        let (a, b) = self.get();
+        a.is_nan_value() | b.is_nan_value()
     }
 }
 
