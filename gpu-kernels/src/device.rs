@@ -5,7 +5,7 @@
 
 use warpfold_monoid::{
     Monoid,
-    tree::{FOLD_LANES, MAX_GROUPS, VECTORS_A_GROUP},
+    tree::{FOLD_LANES, MAX_GROUPS, VECTOR_BYTES, VECTORS_A_GROUP},
 };
 use warpfold_simt::{
     atomic::{self, AcqRel, Gpu},
@@ -16,7 +16,7 @@ use warpfold_simt::{
     warp::{FULL, shuffle_idx, sync_warp},
 };
 
-use crate::{block, lanes, ordered, warp};
+use crate::{any_order, block, lanes, ordered, warp};
 
 /// The parameters of both kernels. The host fills it from a plan, the kernel receives it by value.
 #[repr(C)]
@@ -184,6 +184,10 @@ unsafe fn chunk_value<Op: Monoid, const V: usize, const U: usize>(
     long: bool,
     shared: Shared<Op::Acc>,
 ) -> Op::Acc {
+    if Op::ANY_ORDER {
+        // SAFETY: the caller's promise.
+        return unsafe { chunk_value_in_any_order::<Op, V, U>(params, start, len, groups, long, shared) };
+    }
     if !Op::COMMUTATIVE {
         // SAFETY: the caller's promise.
         return unsafe { chunk_value_in_order::<Op, V, U>(params, start, len, groups, shared) };
@@ -224,6 +228,34 @@ unsafe fn chunk_value<Op: Monoid, const V: usize, const U: usize>(
     let acc = lanes::combine_slots(op, acc, thread, Some(present));
     // SAFETY: the whole block is here.
     unsafe { block::reduce_width(op, acc, thread, groups, Some(present.div_ceil(V as u32)), shared) }
+}
+
+/// The same where the order does not matter.
+///
+/// # Safety
+///
+/// As for [`chunk_value`].
+#[inline(always)]
+unsafe fn chunk_value_in_any_order<Op: Monoid, const V: usize, const U: usize>(
+    params: &ReduceParams<Op>,
+    start: u64,
+    len: u64,
+    groups: u32,
+    long: bool,
+    shared: Shared<Op::Acc>,
+) -> Op::Acc {
+    let (op, thread, threads) = (&params.op, thread_idx_x(), groups.max(32));
+    let items = params.input.wrapping_add(start as usize);
+    let twice = long && U == VECTORS_IN_FLIGHT && size_of::<Op::Item>() <= VECTOR_BYTES;
+    // SAFETY: the caller's promise; the block has `threads` threads.
+    unsafe {
+        let share = if twice {
+            any_order::fold::<Op, V, LONG_BATCH>(op, items, start, len, thread, threads)
+        } else {
+            any_order::fold::<Op, V, U>(op, items, start, len, thread, threads)
+        };
+        any_order::reduce(op, share, thread, threads, shared)
+    }
 }
 
 /// The same with every operand in its place: each warp folds a part of the chunk.

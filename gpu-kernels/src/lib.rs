@@ -1,8 +1,9 @@
 //! The reduction algorithms of warpfold as GPU kernels, generic over the operator.
 //!
-//! The layers, each calling only downwards: [`warp`] (shuffles) <- [`block`] (shared memory) <- [`lanes`] (one
-//! thread's share of the canonical tree) and [`ordered`] (one warp's, where order matters) <- [`device`] (whole arrays). The kernel entry points are emitted by
-//! [`kernels!`] in a leaf crate; libraries never emit entries.
+//! The layers, each calling only downwards: [`warp`] (shuffles) <- [`block`] (shared memory) <- [`lanes`] (one thread's
+//! share of the canonical tree), [`ordered`] (one warp's, where order matters) and [`any_order`] (a block's, where no
+//! order does) <- [`device`] (whole arrays). The kernel entry points are emitted by [`kernels!`] in a leaf crate;
+//! libraries never emit entries.
 //!
 //! A kernel of one's own calls the two lowest:
 //!
@@ -16,9 +17,11 @@
 //!
 //! `examples/softmax` is such a kernel, compiled for GPUs and run in the simulator.
 //!
-//! Everything here follows [`warpfold_monoid::tree`] to the bit.
+//! Everything here follows [`warpfold_monoid::tree`] to the bit; where an operator has the same bits in any order
+//! ([`ANY_ORDER`](monoid::Monoid::ANY_ORDER)), in another order.
 #![no_std]
 
+pub mod any_order;
 pub mod block;
 pub mod device;
 pub mod export;

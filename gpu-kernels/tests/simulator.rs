@@ -1,6 +1,9 @@
 //! The kernels' own source in the simulator, against the definition of the canonical tree, item by item: every length
 //! around a boundary, every misaligned start, and every access checked against the buffers that the launch has.
 
+#[path = "simulator/any_order.rs"]
+mod any_order;
+
 use warpfold_gpu_kernels::device::ReduceParams;
 use warpfold_gpu_kernels::export::Table;
 use warpfold_gpu_kernels::kernels;

@@ -54,4 +54,9 @@ pub const fn check<Op: Monoid>() {
         "this operator, its item, accumulator or output is aligned to more than 16 bytes, the most that memory and \
          kernel parameters keep"
     );
+    assert!(
+        Op::COMMUTATIVE || !Op::ANY_ORDER,
+        "this operator says that any order of operands will do (`Monoid::ANY_ORDER`) and that they must not be reordered \
+         (`Monoid::COMMUTATIVE` is false)"
+    );
 }

@@ -342,6 +342,36 @@ pub trait Loads {
     /// # Safety
     /// `ptr` points to 16 readable bytes of global memory and is aligned to them.
     unsafe fn v2b64(ptr: *const u8) -> [u64; 2];
+
+    /// [`Loads::b8`] if `wanted` is not 0, else any bits.
+    ///
+    /// # Safety
+    /// If `wanted` is not 0, as for [`Loads::b8`].
+    unsafe fn b8_if(wanted: u32, ptr: *const u8) -> u8;
+    /// # Safety
+    /// If `wanted` is not 0, as for [`Loads::b16`].
+    unsafe fn b16_if(wanted: u32, ptr: *const u8) -> u16;
+    /// # Safety
+    /// If `wanted` is not 0, as for [`Loads::b32`].
+    unsafe fn b32_if(wanted: u32, ptr: *const u8) -> u32;
+    /// # Safety
+    /// If `wanted` is not 0, as for [`Loads::b64`].
+    unsafe fn b64_if(wanted: u32, ptr: *const u8) -> u64;
+    /// # Safety
+    /// If `wanted` is not 0, as for [`Loads::v4b32`].
+    unsafe fn v4b32_if(wanted: u32, ptr: *const u8) -> [u32; 4];
+    /// # Safety
+    /// If `wanted` is not 0, as for [`Loads::v2b64`].
+    unsafe fn v2b64_if(wanted: u32, ptr: *const u8) -> [u64; 2];
+}
+
+/// One load instruction behind a predicate. Not `pure`: the compiler would move it to where its value is used, behind a
+/// branch, and loads would wait for each other.
+macro_rules! load_if {
+    ($wanted:ident, $ptr:ident, $ptx:expr, $($reg:ident $out:ident),+) => {
+        asm!(concat!("{{ .reg .pred wanted; setp.ne.u32 wanted, {}, 0; @wanted ld.global", $ptx, ", [{}]; }}"),
+            in(reg32) $wanted, $(out($reg) $out,)+ in(reg64) $ptr, options(readonly, nostack, preserves_flags))
+    };
 }
 
 macro_rules! loads {
@@ -411,6 +441,51 @@ macro_rules! loads {
                         out(reg64) a, out(reg64) b, in(reg64) ptr,
                         options(pure, readonly, nostack, preserves_flags));
                 }
+                [a, b]
+            }
+            #[inline(always)]
+            unsafe fn b8_if(wanted: u32, ptr: *const u8) -> u8 {
+                let out: u16;
+                // SAFETY: as above.
+                unsafe { load_if!(wanted, ptr, concat!($ptx, ".u8 {}"), reg16 out) }
+                out as u8
+            }
+            #[inline(always)]
+            unsafe fn b16_if(wanted: u32, ptr: *const u8) -> u16 {
+                let out;
+                // SAFETY: as above.
+                unsafe { load_if!(wanted, ptr, concat!($ptx, ".u16 {}"), reg16 out) }
+                out
+            }
+            #[inline(always)]
+            unsafe fn b32_if(wanted: u32, ptr: *const u8) -> u32 {
+                let out;
+                // SAFETY: as above.
+                unsafe { load_if!(wanted, ptr, concat!($ptx, ".u32 {}"), reg32 out) }
+                out
+            }
+            #[inline(always)]
+            unsafe fn b64_if(wanted: u32, ptr: *const u8) -> u64 {
+                let out;
+                // SAFETY: as above.
+                unsafe { load_if!(wanted, ptr, concat!($ptx, ".u64 {}"), reg64 out) }
+                out
+            }
+            #[inline(always)]
+            unsafe fn v4b32_if(wanted: u32, ptr: *const u8) -> [u32; 4] {
+                let (a, b, c, d);
+                // SAFETY: as above.
+                unsafe {
+                    load_if!(wanted, ptr, concat!($ptx, ".v4.u32 {{{}, {}, {}, {}}}"),
+                        reg32 a, reg32 b, reg32 c, reg32 d)
+                }
+                [a, b, c, d]
+            }
+            #[inline(always)]
+            unsafe fn v2b64_if(wanted: u32, ptr: *const u8) -> [u64; 2] {
+                let (a, b);
+                // SAFETY: as above.
+                unsafe { load_if!(wanted, ptr, concat!($ptx, ".v2.u64 {{{}, {}}}"), reg64 a, reg64 b) }
                 [a, b]
             }
         }
@@ -484,6 +559,66 @@ unsafe fn load_pieces<T: Plain, H: Loads, const ALIGN: usize>(ptr: *const u8) ->
         }
         out.assume_init()
     }
+}
+
+/// [`load`] if `wanted`, else any bits.
+#[inline(always)]
+pub(crate) unsafe fn load_if<T: Plain, H: Loads>(wanted: bool, ptr: *const T) -> MaybeUninit<T> {
+    // SAFETY: the caller's promise.
+    unsafe { load_pieces_if::<T, H, { usize::MAX }>(wanted, ptr.cast()) }
+}
+
+/// [`load_vector`] if `wanted`, else any bits.
+#[inline(always)]
+pub(crate) unsafe fn load_vector_if<T: Plain, const V: usize, H: Loads>(
+    wanted: bool,
+    ptr: *const T,
+) -> MaybeUninit<[T; V]> {
+    // SAFETY: the caller promises that `ptr` is aligned to the whole vector; its size is a power of two up to 16.
+    unsafe {
+        match const { size_of::<[T; V]>() } {
+            2 => load_pieces_if::<[T; V], H, 2>(wanted, ptr.cast()),
+            4 => load_pieces_if::<[T; V], H, 4>(wanted, ptr.cast()),
+            8 => load_pieces_if::<[T; V], H, 8>(wanted, ptr.cast()),
+            16 if size_of::<T>() % 8 == 0 => load_pieces_if::<[T; V], H, 16>(wanted, ptr.cast()),
+            16 => {
+                let words = H::v4b32_if(wanted.into(), ptr.cast());
+                core::mem::transmute_copy::<[u32; 4], MaybeUninit<[T; V]>>(&words)
+            }
+            _ => load_pieces_if::<[T; V], H, { usize::MAX }>(wanted, ptr.cast()),
+        }
+    }
+}
+
+/// [`load_pieces`] if `wanted`, else any bits.
+///
+/// # Safety
+/// If `wanted`, as for [`load_pieces`].
+#[inline(always)]
+unsafe fn load_pieces_if<T: Plain, H: Loads, const ALIGN: usize>(
+    wanted: bool,
+    ptr: *const u8,
+) -> MaybeUninit<T> {
+    let mut out = MaybeUninit::<T>::uninit();
+    let to = out.as_mut_ptr().cast::<u8>();
+    let size = const { size_of::<T>() };
+    let piece = const { piece(size_of::<T>(), if ALIGN == usize::MAX { align_of::<T>() } else { ALIGN }) };
+    let (wanted, mut at) = (u32::from(wanted), 0);
+    // SAFETY: every piece lies within the value on both sides.
+    unsafe {
+        while at < size {
+            let (from, to) = (ptr.wrapping_add(at), to.add(at));
+            match piece {
+                1 => *to = H::b8_if(wanted, from),
+                2 => write_unaligned(to.cast(), H::b16_if(wanted, from)),
+                4 => write_unaligned(to.cast(), H::b32_if(wanted, from)),
+                8 => write_unaligned(to.cast(), H::b64_if(wanted, from)),
+                _ => write_unaligned(to.cast(), H::v2b64_if(wanted, from)),
+            }
+            at += piece;
+        }
+    }
+    out
 }
 
 /// The widest access, up to 16 bytes, that divides a value of this size and is allowed by this alignment.

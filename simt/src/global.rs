@@ -3,6 +3,8 @@
 //! Every function takes pointers to *global* memory and nothing else. The simulator checks each access against the
 //! buffers that the launch registered, if it registered any.
 
+use core::mem::MaybeUninit;
+
 use warpfold_monoid::Plain;
 
 use crate::atomic::Word;
@@ -176,6 +178,50 @@ pub unsafe fn load_neighbours_with<H: Hint, T: Plain, const V: usize>(ptr: *cons
         // Neighbours share cache lines, which L1 must keep meanwhile.
         // SAFETY: the caller's promise.
         core::array::from_fn(|i| unsafe { imp::load::<T, Plainly>(ptr.wrapping_add(i)) })
+    }
+}
+
+/// [`load_with`] if `wanted`, else any bits: one instruction behind a predicate, not behind a branch, for which later
+/// loads would wait. The compiler leaves it where it stands.
+///
+/// ```
+/// use warpfold_simt::global::{self, hint::Plainly};
+///
+/// let items = [7];
+/// // SAFETY: one item.
+/// assert_eq!(unsafe { global::load_if::<Plainly, _>(true, &items[0]).assume_init() }, 7);
+/// // SAFETY: not wanted.
+/// let _ = unsafe { global::load_if::<Plainly, _>(false, items.as_ptr().wrapping_add(1)) };
+/// ```
+///
+/// # Safety
+///
+/// If `wanted`, as for [`load_with`].
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn load_if<H: Hint, T: Plain>(wanted: bool, ptr: *const T) -> MaybeUninit<T> {
+    // SAFETY: the caller's promise.
+    unsafe { imp::load_if::<T, H>(wanted, ptr) }
+}
+
+/// [`load_neighbours_with`] if `wanted`, else any bits; on how see [`load_if`].
+///
+/// # Safety
+///
+/// If `wanted`, as for [`load_neighbours_with`].
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn load_neighbours_if<H: Hint, T: Plain, const V: usize>(
+    wanted: bool,
+    ptr: *const T,
+) -> MaybeUninit<[T; V]> {
+    if const { is_vector::<T, V>() } {
+        // SAFETY: the caller's promise.
+        unsafe { imp::load_vector_if::<T, V, H>(wanted, ptr) }
+    } else {
+        // Neighbours share cache lines, which L1 must keep meanwhile. In pieces as the items' alignment allows.
+        // SAFETY: the caller's promise.
+        unsafe { imp::load_if::<[T; V], Plainly>(wanted, ptr.cast()) }
     }
 }
 

@@ -17,3 +17,19 @@ pub fn cold_path() {
     #[cfg(target_arch = "nvptx64")]
     core::hint::cold_path();
 }
+
+/// The value itself, which the compiler knows nothing about: what depends on it stays as it is written.
+#[inline(always)]
+pub fn opaque(value: u32) -> u32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let mut value = value;
+        // SAFETY: no instruction.
+        unsafe {
+            core::arch::asm!("/* {} */", inout(reg32) value, options(pure, nomem, nostack, preserves_flags))
+        }
+        value
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    value
+}

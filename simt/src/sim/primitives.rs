@@ -332,6 +332,21 @@ pub(crate) unsafe fn load_vector<T: Plain, const V: usize, H: Loads>(ptr: *const
 }
 
 #[track_caller]
+pub(crate) unsafe fn load_if<T: Plain, H: Loads>(wanted: bool, ptr: *const T) -> MaybeUninit<T> {
+    // SAFETY: the caller's promise.
+    if wanted { MaybeUninit::new(unsafe { load::<T, H>(ptr) }) } else { MaybeUninit::uninit() }
+}
+
+#[track_caller]
+pub(crate) unsafe fn load_vector_if<T: Plain, const V: usize, H: Loads>(
+    wanted: bool,
+    ptr: *const T,
+) -> MaybeUninit<[T; V]> {
+    // SAFETY: the caller's promise.
+    if wanted { MaybeUninit::new(unsafe { load_vector::<T, V, H>(ptr) }) } else { MaybeUninit::uninit() }
+}
+
+#[track_caller]
 pub(crate) unsafe fn store<T: Plain, const STREAMING: bool>(ptr: *mut T, value: T) {
     global_access(ptr.cast(), size_of::<T>(), align_of::<T>(), true, "global::store", Location::caller());
     // SAFETY: the caller's promise, checked as far as buffers are registered.
