@@ -20,7 +20,7 @@ pub(crate) struct Rewritten {
 }
 
 /// A global name, as written (`@x` or `@"x y"`), at the start of `text`.
-fn global_token(text: &str) -> Option<&str> {
+pub(crate) fn global_token(text: &str) -> Option<&str> {
     let rest = text.strip_prefix('@')?;
     let length = match rest.strip_prefix('"') {
         Some(quoted) => quoted.find('"')? + 2,
@@ -30,17 +30,17 @@ fn global_token(text: &str) -> Option<&str> {
 }
 
 /// The name without `@` and quotes.
-fn plain_name(token: &str) -> &str {
+pub(crate) fn plain_name(token: &str) -> &str {
     token.trim_start_matches('@').trim_matches('"')
 }
 
 /// The byte length of the string literal that starts at `text` (with its quotes).
-fn string_length(text: &str) -> usize {
+pub(crate) fn string_length(text: &str) -> usize {
     text[1..].find('"').map_or(text.len(), |end| end + 2)
 }
 
 /// Splits at commas that stand outside brackets and strings.
-fn split_top_level(text: &str) -> Vec<&str> {
+pub(crate) fn split_top_level(text: &str) -> Vec<&str> {
     let (mut parts, mut depth, mut start, mut at) = (Vec::new(), 0usize, 0, 0);
     let bytes = text.as_bytes();
     while at < bytes.len() {

@@ -44,6 +44,7 @@ mod ir;
 mod link;
 pub mod ptxas;
 mod record;
+mod split;
 pub mod toolchain;
 
 use std::collections::BTreeMap;

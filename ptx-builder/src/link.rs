@@ -9,6 +9,7 @@ use std::process::Command;
 
 use crate::compile::{Bitcode, TARGET};
 use crate::ir::{self, Group};
+use crate::split::Module;
 use crate::toolchain::Toolchain;
 use crate::{Arch, Error};
 
@@ -66,7 +67,7 @@ fn disassemble(toolchain: &Toolchain, bitcode: &Path) -> Result<String, Error> {
 /// The linked kernels for one architecture, shared statics in their address space.
 #[derive(Debug)]
 pub(crate) struct Linked {
-    pub bitcode: PathBuf,
+    pub module: Module,
     pub groups: Vec<Group>,
     pub allowances: BTreeMap<String, u32>,
     pub zeroed: Vec<String>,
@@ -99,13 +100,8 @@ pub(crate) fn link_kernels(
     let only_needed = ["--only-needed", "-o"].map(OsString::from);
     tool(toolchain, "llvm-link", only_needed.into_iter().chain([&all, &user, &core].map(OsString::from)))?;
     let rewritten = ir::rewrite(&disassemble(toolchain, &all)?, &arch.to_string())?;
-    let text = folder.join("kernels.ll");
-    fs::write(&text, ir::bound_launches(&rewritten.text, &bounds))
-        .map_err(|source| Error::io("write", &text, source))?;
-    let bitcode = folder.join("kernels.bc");
-    let verify = OsString::from("-passes=verify");
-    tool(toolchain, "opt", [verify, "-o".into(), bitcode.clone().into(), text.into()])?;
-    Ok(Linked { bitcode, groups, allowances, zeroed: rewritten.zeroed })
+    let module = Module::new(ir::bound_launches(&rewritten.text, &bounds));
+    Ok(Linked { module, groups, allowances, zeroed: rewritten.zeroed })
 }
 
 /// `core` and its helpers as one module, kept in `folder` as long as the rlibs are the same files.
@@ -136,7 +132,9 @@ pub(crate) fn lower(
     ptx_version: Option<u32>,
     ptx: &Path,
 ) -> Result<(), Error> {
-    let bitcode = ptx.with_extension("bc");
+    let (text, bitcode) = (ptx.with_extension("ll"), ptx.with_extension("bc"));
+    let part = linked.module.part(group.entries.iter().chain(&group.globals));
+    fs::write(&text, part).map_err(|source| Error::io("write", &text, source))?;
     let public = group.entries.iter().chain(&group.globals).cloned().collect::<Vec<_>>().join(",");
     let mut target = vec![format!("-mtriple={TARGET}"), format!("-mcpu={arch}")];
     // Architectures from sm_89 on need a later version anyway.
@@ -150,12 +148,15 @@ pub(crate) fn lower(
     // large the operator in them is.
     arguments.push("-unroll-threshold=3000".into());
     arguments.push(format!("-internalize-public-api-list={public}").into());
-    arguments.extend([OsString::from("-o"), bitcode.clone().into(), linked.bitcode.clone().into()]);
+    arguments.extend([OsString::from("-o"), bitcode.clone().into(), text.clone().into()]);
     tool(toolchain, "opt", arguments)?;
     // No contraction of a * b + c: the host rounds twice, and so must the device.
     let mut arguments: Vec<OsString> = target.iter().map(OsString::from).collect();
     arguments.extend(["-O3", "-fp-contract=off", "-o"].map(OsString::from));
     arguments.extend([OsString::from(ptx), bitcode.clone().into()]);
     tool(toolchain, "llc", arguments)?;
-    fs::remove_file(&bitcode).map_err(|source| Error::io("remove", &bitcode, source))
+    for file in [&text, &bitcode] {
+        fs::remove_file(file).map_err(|source| Error::io("remove", file, source))?;
+    }
+    Ok(())
 }

@@ -10,13 +10,14 @@ use serde_json::{Value, json};
 use crate::{Arch, Build, CudaBuilder, Error, Image, ImageKind, Module, Resources, toolchain};
 
 /// This crate's own code is an input of a build like any other.
-const OWN_SOURCE: [&str; 6] = [
+const OWN_SOURCE: [&str; 7] = [
     include_str!("lib.rs"),
     include_str!("compile.rs"),
     include_str!("link.rs"),
     include_str!("ir.rs"),
     include_str!("ptxas.rs"),
     include_str!("record.rs"),
+    include_str!("split.rs"),
 ];
 
 pub(crate) fn hash(value: &impl Hash) -> u64 {
