@@ -21,7 +21,7 @@ operator! {
     /// `ln(sum of exp(x))`, in one pass and without overflow: each sum is kept relative to its greatest item (M. Milakov and
     /// N. Gimelshein, Online normalizer calculation for softmax, arXiv:1805.02867), in `f64`, with
     /// [`math::exp`](crate::math::exp) and [`math::ln`](crate::math::ln). Minus infinity of nothing, and of items that all
-    /// are; any infinity gives infinity, any NaN gives NaN.
+    /// are; a plus infinity gives plus infinity, unless there is a NaN, which gives NaN.
     ///
     /// ```
     /// use warpfold_monoid::{LogSumExp, tree};

@@ -71,6 +71,7 @@ pub fn sqrtf(x: f32) -> f32 {
 }
 
 /// The modulus of a complex number: no overflow and no underflow on the way, an error of about one unit in the last place.
+/// A NaN if either part is one, even if the other is an infinity (unlike C's `hypot`).
 ///
 /// ```
 /// let big = 2.0_f64.powi(700);
@@ -79,9 +80,6 @@ pub fn sqrtf(x: f32) -> f32 {
 #[inline(always)]
 pub fn modulus(re: f64, im: f64) -> f64 {
     let (re, im) = (re.abs(), im.abs());
-    if re == f64::INFINITY || im == f64::INFINITY {
-        return f64::INFINITY;
-    }
     let greater = if re > im { re } else { im };
     let (scale, back) = if greater > HUGE {
         (DOWN, UP)

@@ -388,7 +388,8 @@ with_ddof! {
     /// go over to the common mean (T. F. Chan, G. H. Golub and R. J. LeVeque, Updating Formulae and a Pairwise Algorithm for
     /// Computing Sample Variances, 1979), kept as a number and what it lacks. So a mean far from zero costs no digits: the
     /// variance of items around 1e8 with spread 1 is right to 1e-12, and `f32` data whose squares overflow have one. Integers
-    /// of up to 32 bits are summed exactly.
+    /// of up to 32 bits are summed exactly. NaN if an item is not finite; infinity where a variance of finite items is beyond
+    /// its type, or the sum of squared deviations of `f64` beyond `f64`.
     ///
     /// ```
     /// use warpfold_monoid::{Variance, tree};
@@ -447,7 +448,7 @@ type Acc<P, F> = Counted<Deviations<P, F>>;
 
 /// Floats: everything in `f64`.
 macro_rules! float_moments {
-    ($($type:ty),*) => {$(
+    ($($type:ty, $push:ident, $merge:ident, $about_mean:ident;)*) => {$(
         impl Moments for $type {
             type Acc = Acc<f64, f64>;
             type Output = $type;
@@ -459,15 +460,15 @@ macro_rules! float_moments {
             }
             #[inline(always)]
             fn push(acc: Self::Acc, item: $type) -> Self::Acc {
-                push_f64(acc, item.to_f64())
+                $push(acc, item.to_f64())
             }
             #[inline(always)]
             fn merge(left: Self::Acc, right: Self::Acc) -> Self::Acc {
-                merge_f64(left, right)
+                $merge(left, right)
             }
             #[inline(always)]
             fn deviations(acc: Self::Acc) -> (f64, u64) {
-                (about_mean(acc.acc.second, acc.acc.first, acc.count as f64), acc.count)
+                ($about_mean(acc.acc.second, acc.acc.first, acc.count as f64), acc.count)
             }
             #[inline(always)]
             fn round(value: f64) -> $type {
@@ -476,7 +477,12 @@ macro_rules! float_moments {
         }
     )*};
 }
-float_moments!(f16, bf16, f32, f64);
+float_moments! {
+    f16, push_f64, merge_f64, about_mean;
+    bf16, push_f64, merge_f64, about_mean;
+    f32, push_f64, merge_f64, about_mean;
+    f64, push_wide, merge_wide, about_mean_wide;
+}
 
 #[inline(always)]
 fn lift_f64(item: f64) -> Acc<f64, f64> {
@@ -516,9 +522,46 @@ fn merge_f64(left: Acc<f64, f64>, right: Acc<f64, f64>) -> Acc<f64, f64> {
     }
 }
 
+// Squares of `f64`, unlike those of narrower types, may pass the range of `f64`. The sum of squares then is infinity, or
+// NaN if an item was not finite; it tells all there is to know, and the other sums mean nothing.
+
+#[inline(always)]
+fn push_wide(acc: Acc<f64, f64>, item: f64) -> Acc<f64, f64> {
+    let mut acc = push_f64(acc, item);
+    acc.acc.second += unless_finite(item);
+    acc
+}
+
+#[inline(always)]
+fn merge_wide(left: Acc<f64, f64>, right: Acc<f64, f64>) -> Acc<f64, f64> {
+    let merged = merge_f64(left, right);
+    if merged.acc.second.is_finite() || left.count == 0 || right.count == 0 {
+        return merged;
+    }
+    let second = beyond(left.acc.second, right.acc.second);
+    Counted { count: merged.count, acc: Deviations { pivot: 0.0, first: 0.0, second } }
+}
+
+#[inline(always)]
+fn about_mean_wide(second: f64, first: f64, n: f64) -> f64 {
+    if second.is_finite() { about_mean(second, first, n) } else { second }
+}
+
+/// NaN for what is not finite, else 0.
+#[inline(always)]
+fn unless_finite(item: f64) -> f64 {
+    item - item
+}
+
+/// The sum of two sums of squares that is not finite.
+#[inline(always)]
+fn beyond(left: f64, right: f64) -> f64 {
+    if left.is_nan() | right.is_nan() { f64::NAN } else { f64::INFINITY }
+}
+
 /// Complex numbers: the two parts have pivots of their own, their squared deviations add up.
 macro_rules! complex_moments {
-    ($($part:ty),*) => {$(
+    ($($part:ty, $unless_finite:expr, $merge:ident, $about_mean:ident;)*) => {$(
         impl Moments for Complex<$part> {
             type Acc = Counted<Deviations<Complex<f64>, Complex<f64>>>;
             type Output = $part;
@@ -542,16 +585,17 @@ macro_rules! complex_moments {
                 let pivot = if count == 0 { item } else { pivot };
                 let (re, im) = (item.re - pivot.re, item.im - pivot.im);
                 let first = Complex { re: first.re + re, im: first.im + im };
-                Counted { count: count + 1, acc: Deviations { pivot, first, second: second + (re * re + im * im) } }
+                let second = $unless_finite(item, second + (re * re + im * im));
+                Counted { count: count + 1, acc: Deviations { pivot, first, second } }
             }
             #[inline(always)]
             fn merge(left: Self::Acc, right: Self::Acc) -> Self::Acc {
-                merge_complex(left, right)
+                $merge(left, right)
             }
             #[inline(always)]
             fn deviations(acc: Self::Acc) -> (f64, u64) {
                 let (Deviations { first, second, .. }, n) = (acc.acc, acc.count as f64);
-                (about_mean(about_mean(second, first.re, n), first.im, n), acc.count)
+                ($about_mean($about_mean(second, first.re, n), first.im, n), acc.count)
             }
             #[inline(always)]
             fn round(value: f64) -> $part {
@@ -560,7 +604,11 @@ macro_rules! complex_moments {
         }
     )*};
 }
-complex_moments!(f32, f64);
+complex_moments! {
+    f32, |_, second: f64| second, merge_complex, about_mean;
+    f64, |item: Complex<f64>, second: f64| second + (unless_finite(item.re) + unless_finite(item.im)),
+        merge_complex_wide, about_mean_wide;
+}
 
 type ComplexAcc = Acc<Complex<f64>, Complex<f64>>;
 
@@ -591,6 +639,17 @@ fn merge_complex(left: ComplexAcc, right: ComplexAcc) -> ComplexAcc {
             second: re.acc.second + im.acc.second,
         },
     }
+}
+
+#[inline(always)]
+fn merge_complex_wide(left: ComplexAcc, right: ComplexAcc) -> ComplexAcc {
+    let merged = merge_complex(left, right);
+    if merged.acc.second.is_finite() || left.count == 0 || right.count == 0 {
+        return merged;
+    }
+    let zero = Complex { re: 0.0, im: 0.0 };
+    let second = beyond(left.acc.second, right.acc.second);
+    Counted { count: merged.count, acc: Deviations { pivot: zero, first: zero, second } }
 }
 
 /// Integers of 64 bits: the pivot is one too, so that no digit of theirs is lost; deviations are `f64`.
@@ -659,9 +718,10 @@ fn merge_i64(left: Acc<i64, f64>, right: Acc<i64, f64>) -> Acc<i64, f64> {
     let (mean_a, mean_b) = (a.first / n, b.first / m);
     let distance = difference(b.pivot, a.pivot) + (mean_b - mean_a);
     let squares = merged(about_mean(a.second, a.first, n), about_mean(b.second, b.first, m), distance, n, m);
-    // The mean lies between items, so that the pivot, its integral part, does not overflow but by rounding.
+    // The mean lies between items, so that the pivot, the integer nearest to it, does not overflow but by rounding. From
+    // one further off, `n` times the square of that would be taken from sums that may be much less.
     let shift = mean_a + distance * (m / (n + m));
-    let whole = shift as i64;
+    let whole = (shift + if shift < 0.0 { -0.5 } else { 0.5 }) as i64;
     let pivot = a.pivot.saturating_add(whole);
     let lacks = shift - difference(pivot, a.pivot);
     let first = lacks * (n + m);

@@ -382,7 +382,7 @@ macro_rules! rounded_roots {
             #[inline(always)]
             fn push(acc: DoubleDouble, item: $type) -> DoubleDouble {
                 let magnitude = Integer::magnitude_u64(item) as f64;
-                acc.plus_product(magnitude, magnitude)
+                acc.plus_square(magnitude)
             }
             #[inline(always)]
             fn merge(left: DoubleDouble, right: DoubleDouble) -> DoubleDouble {
@@ -500,7 +500,7 @@ macro_rules! narrow_floats {
 }
 narrow_floats!(f16, bf16, f32);
 
-in_double_double!(f64, Squares, f64, |acc: DoubleDouble, x| acc.plus_product(x, x), DoubleDouble::rounded);
+in_double_double!(f64, Squares, f64, |acc: DoubleDouble, x| acc.plus_square(x), DoubleDouble::rounded);
 in_double_double!(f64, Magnitudes, f64, |acc: DoubleDouble, x: f64| acc.plus(x.abs()), DoubleDouble::rounded);
 in_double_double!(
     [f64; 2],
@@ -523,7 +523,7 @@ in_double_double!(
     Complex<f64>,
     Squares,
     f64,
-    |acc: DoubleDouble, z: Complex<f64>| acc.plus_product(z.re, z.re).plus_product(z.im, z.im),
+    |acc: DoubleDouble, z: Complex<f64>| acc.plus_square(z.re).plus_square(z.im),
     DoubleDouble::rounded
 );
 in_double_double!(
@@ -562,7 +562,7 @@ impl ScaledSquares {
         let down = if huge { magnitude * math::DOWN } else { 0.0 };
         let up = if tiny { magnitude * math::UP } else { 0.0 };
         ScaledSquares {
-            middle: self.middle.plus_product(middle, middle),
+            middle: self.middle.plus_square(middle),
             huge: self.huge + down * down,
             tiny: self.tiny + up * up,
         }

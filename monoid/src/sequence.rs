@@ -147,8 +147,25 @@ pub trait SegmentAccumulator<T>: Plain {
     fn plus(self, other: Self) -> Self;
     /// The greater; a NaN if either is one.
     fn greater(self, other: Self) -> Self;
+    /// Is this a NaN? Never, but for floats.
+    #[inline(always)]
+    fn is_nan(self) -> bool {
+        false
+    }
     /// Rounds to the output type.
     fn finish(self) -> Self::Output;
+}
+
+impl<A> SegmentSums<A> {
+    /// The greatest sum. A sum that is a NaN is the greatest of all: some run has one just if all items together do, while
+    /// the other three may have dropped an infinity that makes one.
+    #[inline(always)]
+    fn finish<T>(self) -> A::Output
+    where
+        A: SegmentAccumulator<T>,
+    {
+        if self.total.is_nan() { self.total.finish() } else { self.best.finish() }
+    }
 }
 
 /// A type that has greatest sums of neighbours, and what they are taken in unless the operator says otherwise: integers in
@@ -217,6 +234,10 @@ macro_rules! float_segments {
                 Element::maximum(self, other)
             }
             #[inline(always)]
+            fn is_nan(self) -> bool {
+                f64::is_nan(self)
+            }
+            #[inline(always)]
             fn finish(self) -> $item {
                 Float::of_f64(self)
             }
@@ -229,9 +250,9 @@ operator! {
     /// The greatest sum of neighbouring items, the empty run included: 0 where all items are negative, and of nothing.
     ///
     /// Sums of integers are taken in `A` and wrap there; nothing wraps where the sum of all magnitudes fits.
-    /// `MaxSegmentSum<i32, i64>` widens. Sums of floats are taken in `f64`; a NaN, or infinities of both signs next to each
-    /// other, give NaN. Not commutative. The operator is Bentley's divide and conquer (J. Bentley, Programming Pearls: Algorithm
-    /// Design Techniques, CACM 27(9), 1984) as a monoid of four sums.
+    /// `MaxSegmentSum<i32, i64>` widens. Sums of floats are taken in `f64`; a NaN, or infinities of both signs wherever they
+    /// stand, give NaN: there is a run that has no sum. Not commutative. The operator is Bentley's divide and conquer
+    /// (J. Bentley, Programming Pearls: Algorithm Design Techniques, CACM 27(9), 1984) as a monoid of four sums.
     ///
     /// ```
     /// use warpfold_monoid::{MaxSegmentSum, tree};
@@ -277,7 +298,7 @@ impl<T: Plain, A: SegmentAccumulator<T>> Monoid for MaxSegmentSum<T, A> {
     }
     #[inline(always)]
     fn finish(&self, acc: SegmentSums<A>) -> A::Output {
-        acc.best.finish()
+        acc.finish()
     }
 }
 
@@ -323,6 +344,6 @@ impl<T: Plain, A: SegmentAccumulator<T>> Monoid for MaxNonEmptySegmentSum<T, A> 
     }
     #[inline(always)]
     fn finish(&self, acc: SegmentSums<A>) -> A::Output {
-        acc.best.finish()
+        acc.finish()
     }
 }
