@@ -195,9 +195,12 @@ unsafe fn chunk_value<Op: Monoid, const V: usize, const U: usize>(
     let (op, thread) = (&params.op, thread_idx_x());
     let items = params.input.wrapping_add(start as usize);
     let batch = U as u64 * V as u64 * groups as u64;
-    if is_vector_aligned::<Op::Item, V>(items) && len & (batch - 1) == 0 && len > 0 && groups >= 32 {
+    // Worth code of its own where that is little: few lanes of small accumulators.
+    let small = V <= 4 && size_of::<Op::Acc>() <= 8;
+    let whole = len & (batch - 1) == 0 && len > 0 && groups >= 32;
+    if small && whole && is_vector_aligned::<Op::Item, V>(items) {
         let batches = (len >> batch.trailing_zeros()) as u32;
-        let twice = long && U == VECTORS_IN_FLIGHT && size_of::<Op::Acc>() <= 8 && batches.is_multiple_of(2);
+        let twice = long && U == VECTORS_IN_FLIGHT && batches.is_multiple_of(2);
         // SAFETY: the caller's promise; a whole number of batches.
         let acc = unsafe {
             if twice {
@@ -210,7 +213,9 @@ unsafe fn chunk_value<Op: Monoid, const V: usize, const U: usize>(
         // SAFETY: the whole block is here: alignment and length are the same for all its threads.
         return unsafe { block::reduce_width(op, acc, thread, groups, None, shared) };
     }
-    cold_path();
+    if small {
+        cold_path();
+    }
     let lanes = if thread < groups {
         // SAFETY: the caller's promise.
         unsafe { lanes::fold::<Op, V, U>(op, items, start, len, thread, groups) }

@@ -6,7 +6,7 @@
 
 use core::any::{TypeId, type_name};
 
-use warpfold_monoid::{Monoid, Plain, limits};
+use warpfold_monoid::{Monoid, Plain, limits, tree::vector_len};
 
 /// The version of the entry points' names and parameters. Host and module must agree.
 pub const ABI_VERSION: u64 = 1;
@@ -51,6 +51,12 @@ unsafe impl Plain for Descriptor {}
 
 const fn layout<T: Plain>() -> [u64; 3] {
     [size_of::<T>() as u64, align_of::<T>() as u64, T::LAYOUT]
+}
+
+/// The launch bounds of a kernel with so many threads: 0, none, but for operators whose lanes fill a thread's registers.
+pub const fn bounds<Op: Monoid>(threads: u32) -> u32 {
+    let lanes = if Op::COMMUTATIVE && !Op::ANY_ORDER { vector_len(size_of::<Op::Item>()) } else { 1 };
+    if lanes * size_of::<Op::Acc>() >= 128 { threads } else { 0 }
 }
 
 /// One entry point of an operator.
@@ -154,7 +160,23 @@ macro_rules! __entry {
                 // SAFETY: the launch promises what the parameters' documentation asks for.
                 unsafe { $crate::__body!($op, $kernel, &params) }
             }
+            // So that a block's registers suffice for as many threads, however large the accumulator.
+            #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel), "__launch_bounds"))]
+            static LAUNCH_BOUNDS: u32 = $crate::__bounds!($op, $kernel);
         };
+    };
+}
+
+/// The most threads in a block of that kernel, where accumulators might take more registers than so many leave each;
+/// assemblers think differently about kernels with a bound, so that others have none.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __bounds {
+    ($op:ty, reduce_short) => {
+        $crate::export::bounds::<$op>($crate::monoid::tree::SHORT_GROUPS)
+    };
+    ($op:ty, $kernel:ident) => {
+        $crate::export::bounds::<$op>($crate::monoid::tree::MAX_GROUPS)
     };
 }
 

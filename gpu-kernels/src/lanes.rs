@@ -7,7 +7,7 @@
 use warpfold_monoid::{Monoid, Plain};
 use warpfold_simt::{
     global::{self, hint::NoAllocate},
-    hint::nounroll,
+    hint::{nounroll, opaque},
     shared::Shared,
     thread::sync_threads,
     warp::{FULL, lane_id, shuffle_idx, shuffle_up, warp_vote_any},
@@ -89,57 +89,41 @@ pub unsafe fn fold<Op: Monoid, const V: usize, const U: usize>(
     }
 
     if thread < vectors {
-        // This thread's vectors are `thread`, `thread + groups`, ...: `mine` in all.
-        let mine = ((vectors - thread - 1) >> groups.trailing_zeros()) + 1;
+        // This thread's vectors are `thread`, `thread + groups`, ...: `left` in all.
+        let mut left = ((vectors - thread - 1) >> groups.trailing_zeros()) + 1;
         let stride = groups as usize * V;
         let mut next = body.wrapping_add(thread as usize * V);
         let mut index = base + (thread as usize * V) as u64;
-        // SAFETY: at most `mine` vectors are read, all whole.
-        let batch = unsafe { load_up_to::<Op::Item, V, U>(next, stride, mine, astray) };
-        let mut slot = 0;
-        while slot < V {
-            acc[slot] = if begun[slot] {
-                op.push(acc[slot], batch[0][slot], index + slot as u64)
-            } else {
-                op.lift(batch[0][slot], index + slot as u64)
-            };
-            slot += 1;
-        }
-        begun = [true; V];
-        let mut u = 1;
-        while u < U {
-            if (u as u32) < mine {
-                acc = push_vector(op, acc, batch[u], index + (u * stride) as u64);
-            }
-            u += 1;
-        }
-        let mut left = mine.saturating_sub(U as u32);
-        while left >= U as u32 {
+        let mut all_begun = false;
+        // One body for the first batch, whole ones and the last, so that code stays small.
+        while left > 0 {
             nounroll();
-            next = next.wrapping_add(U * stride);
-            index += (U * stride) as u64;
-            // SAFETY: `left` vectors follow, at least U.
-            let batch = unsafe { load_up_to::<Op::Item, V, U>(next, stride, U as u32, astray) };
-            let mut u = 0;
-            while u < U {
-                acc = push_vector(op, acc, batch[u], index + (u * stride) as u64);
-                u += 1;
-            }
-            left -= U as u32;
-        }
-        if left > 0 {
-            next = next.wrapping_add(U * stride);
-            index += (U * stride) as u64;
+            let count = left.min(U as u32);
             // SAFETY: `left` vectors follow.
-            let batch = unsafe { load_up_to::<Op::Item, V, U>(next, stride, left, astray) };
-            let mut u = 0;
+            let batch = unsafe { load_up_to::<Op::Item, V, U>(next, stride, count, astray) };
+            let mut slot = 0;
+            while slot < V {
+                acc[slot] = if all_begun || begun[slot] {
+                    op.push(acc[slot], batch[0][slot], index + slot as u64)
+                } else {
+                    op.lift(batch[0][slot], index + slot as u64)
+                };
+                slot += 1;
+            }
+            let mut u = 1;
             while u < U {
-                if (u as u32) < left {
+                if (u as u32) < count {
                     acc = push_vector(op, acc, batch[u], index + (u * stride) as u64);
                 }
                 u += 1;
             }
+            // Not known to be true, or else the first round would get a body of its own.
+            all_begun = opaque(1) != 0;
+            next = next.wrapping_add(U * stride);
+            index += (U * stride) as u64;
+            left -= count;
         }
+        begun = [true; V];
     }
 
     let mut slot = 0;
@@ -301,6 +285,7 @@ pub unsafe fn unshift_warp<A: Plain, const V: usize>(lanes: Lanes<A, V>, thread:
     let source = lane - thread + (thread.wrapping_sub(1) & (groups - 1));
     let mut shift = 0;
     while shift < V as u32 - 1 {
+        nounroll();
         // SAFETY: all lanes are here.
         let carried = unsafe { shuffle_idx(FULL, acc[V - 1], source) };
         if shift < head {

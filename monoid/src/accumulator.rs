@@ -207,9 +207,9 @@ macro_rules! narrow {
             type Output = $type;
             const ZERO: f64 = 0.0;
             #[inline(always)]
-            fn lift(item: $type) -> f64 { item.to_f64() }
+            fn lift(item: $type) -> f64 { Float::to_f64(item) }
             #[inline(always)]
-            fn push(self, item: $type) -> f64 { self + item.to_f64() }
+            fn push(self, item: $type) -> f64 { self + Float::to_f64(item) }
             #[inline(always)]
             fn merge(self, right: f64) -> f64 { self + right }
             #[inline(always)]
@@ -219,9 +219,9 @@ macro_rules! narrow {
             type Output = $type;
             const ZERO: DoubleDouble = DoubleDouble { hi: 0.0, lo: 0.0 };
             #[inline(always)]
-            fn lift(item: $type) -> DoubleDouble { DoubleDouble::new(item.to_f64()) }
+            fn lift(item: $type) -> DoubleDouble { DoubleDouble::new(Float::to_f64(item)) }
             #[inline(always)]
-            fn push(self, item: $type) -> DoubleDouble { self.plus(item.to_f64()) }
+            fn push(self, item: $type) -> DoubleDouble { self.plus(Float::to_f64(item)) }
             #[inline(always)]
             fn merge(self, right: DoubleDouble) -> DoubleDouble { self.plus_sum(right) }
             #[inline(always)]
@@ -299,7 +299,7 @@ macro_rules! complex {
             const ONE: Self = Complex { re: 1.0, im: 0.0 };
             #[inline(always)]
             fn lift(item: Complex<$part>) -> Self {
-                Complex { re: item.re.to_f64(), im: item.im.to_f64() }
+                Complex { re: Float::to_f64(item.re), im: Float::to_f64(item.im) }
             }
             #[inline(always)]
             fn merge(self, right: Self) -> Self {

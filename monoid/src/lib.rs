@@ -3,8 +3,8 @@
 //! Nothing here knows of GPUs. An operator is a [`Monoid`]; [`tree`] says in which order its operands combine, a
 //! function of their number and of the operator alone, which every backend follows to the bit.
 #![no_std]
-#![cfg_attr(target_arch = "nvptx64", feature(link_llvm_intrinsics))]
-#![cfg_attr(target_arch = "nvptx64", allow(internal_features))]
+#![cfg_attr(target_arch = "nvptx64", feature(f16, link_llvm_intrinsics))]
+#![cfg_attr(target_arch = "nvptx64", allow(internal_features, incomplete_features))]
 
 // Under this name the derive macro finds the crate, here too.
 extern crate self as warpfold_monoid;

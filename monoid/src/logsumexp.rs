@@ -51,7 +51,7 @@ impl<T: Float> Monoid for LogSumExp<T> {
     }
     #[inline(always)]
     fn lift(&self, item: T, _index: u64) -> ScaledSum {
-        ScaledSum { greatest: item.to_f64(), sum: 1.0 }
+        ScaledSum { greatest: Float::to_f64(item), sum: 1.0 }
     }
     #[inline(always)]
     fn combine(&self, left: ScaledSum, right: ScaledSum) -> ScaledSum {
@@ -68,7 +68,7 @@ impl<T: Float> Monoid for LogSumExp<T> {
     }
     #[inline(always)]
     fn push(&self, acc: ScaledSum, item: T, _index: u64) -> ScaledSum {
-        let item = item.to_f64();
+        let item = Float::to_f64(item);
         let new = item > acc.greatest || item.is_nan();
         let (greatest, lesser) = if new { (item, acc.greatest) } else { (acc.greatest, item) };
         let ratio = ratio(lesser, greatest);

@@ -1,8 +1,9 @@
 //! Functions that give the same bits on every GPU and on the CPU: one implementation for all.
 //!
-//! They are those of the crate `libm` (a port of musl's, in turn from FreeBSD's msun) without any per-target code: plain
-//! IEEE 754 operations in a fixed order, errors under one unit in the last place. Square roots are correctly rounded
-//! everywhere, and so may be the machine's own instruction.
+//! Plain IEEE 754 operations in a fixed order, errors of about one unit in the last place. Logarithms, and the functions of
+//! `f32`, are those of the crate `libm` (a port of musl's, in turn from FreeBSD's msun) without any per-target code. The
+//! exponential of `f64`, which operators call for each item, has no branches, no tables and no division. Square roots are
+//! correctly rounded everywhere, and so may be the machine's own instruction.
 //!
 //! ```
 //! use warpfold_monoid::math;
@@ -12,14 +13,63 @@
 //! assert_eq!(math::ln(1.0), 0.0);
 //! ```
 
-/// The exponential function.
-#[inline]
+/// The exponential function: `2^k exp(r)` with `|r|` at most half of ln 2, whose series is taken as far as an `f64` sees.
+///
+/// ```
+/// use warpfold_monoid::math::exp;
+///
+/// assert_eq!((exp(-0.0), exp(-1000.0), exp(1000.0)), (1.0, 0.0, f64::INFINITY));
+/// assert!((exp(1.0) - core::f64::consts::E).abs() < 5e-16 && exp(f64::NAN).is_nan());
+/// ```
+// A function of its own on a GPU: in line, each lane of a thread would bring a copy.
+#[cfg_attr(target_arch = "nvptx64", inline(never))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline)]
 pub fn exp(x: f64) -> f64 {
-    libm::exp(x)
+    /// Added and taken off again, it leaves an integer.
+    const ROUND: f64 = 6_755_399_441_055_744.0;
+    /// The leading bits of ln 2, so few that multiples of it are exact, and the rest (fdlibm's).
+    const LN2_HIGH: f64 = 6.931_471_803_691_238_164_90e-01;
+    const LN2_LOW: f64 = 1.908_214_929_270_587_700_02e-10;
+    /// The reciprocals of the factorials from 13 down to 2.
+    const SERIES: [f64; 12] = [
+        1.6059043836821613e-10,
+        2.08767569878681e-09,
+        2.505210838544172e-08,
+        2.755731922398589e-07,
+        2.7557319223985893e-06,
+        2.48015873015873e-05,
+        0.0001984126984126984,
+        0.001388888888888889,
+        0.008333333333333333,
+        0.041666666666666664,
+        0.16666666666666666,
+        0.5,
+    ];
+    // Beyond, the result is infinite or 0 whatever the rest does. A NaN stays one.
+    let x = if x > 710.0 { 710.0 } else { x };
+    let x = if x < -746.0 { -746.0 } else { x };
+    let k = (x * core::f64::consts::LOG2_E + ROUND) - ROUND;
+    let high = x - k * LN2_HIGH;
+    let low = k * LN2_LOW;
+    let r = high - low;
+    let mut series = SERIES[0];
+    let mut i = 1;
+    while i < SERIES.len() {
+        series = series * r + SERIES[i];
+        i += 1;
+    }
+    // What rounding took from `r` counts too.
+    let lost = (high - r) - low;
+    let value = 1.0 + (r + (r * r * series + lost));
+    // In two steps, for neither power alone may be a number.
+    let k = k as i32;
+    let power = |k: i32| f64::from_bits(((1023 + k) as u64) << 52);
+    value * power(k / 2) * power(k - k / 2)
 }
 
 /// The natural logarithm.
-#[inline]
+#[cfg_attr(target_arch = "nvptx64", inline(never))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline)]
 pub fn ln(x: f64) -> f64 {
     libm::log(x)
 }
@@ -103,3 +153,17 @@ pub(crate) const UP: f64 = f64::from_bits((1023 + 600) << 52);
 
 /// 2^-600.
 pub(crate) const DOWN: f64 = f64::from_bits((1023 - 600) << 52);
+
+/// The value of an `f16` with these bits.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub(crate) fn f16_to_f64(bits: u16) -> f64 {
+    f16::from_bits(bits) as f64
+}
+
+/// The value of an `f16` with these bits.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub(crate) fn f16_to_f32(bits: u16) -> f32 {
+    f16::from_bits(bits) as f32
+}

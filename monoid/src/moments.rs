@@ -456,11 +456,11 @@ macro_rules! float_moments {
             const NOTHING: Self::Acc = Counted { count: 0, acc: Deviations { pivot: 0.0, first: 0.0, second: 0.0 } };
             #[inline(always)]
             fn lift(item: $type) -> Self::Acc {
-                lift_f64(item.to_f64())
+                lift_f64(Float::to_f64(item))
             }
             #[inline(always)]
             fn push(acc: Self::Acc, item: $type) -> Self::Acc {
-                $push(acc, item.to_f64())
+                $push(acc, Float::to_f64(item))
             }
             #[inline(always)]
             fn merge(left: Self::Acc, right: Self::Acc) -> Self::Acc {
@@ -581,7 +581,7 @@ macro_rules! complex_moments {
             #[inline(always)]
             fn push(acc: Self::Acc, item: Complex<$part>) -> Self::Acc {
                 let Counted { count, acc: Deviations { pivot, first, second } } = acc;
-                let item = Complex { re: item.re.to_f64(), im: item.im.to_f64() };
+                let item = Complex { re: Float::to_f64(item.re), im: Float::to_f64(item.im) };
                 let pivot = if count == 0 { item } else { pivot };
                 let (re, im) = (item.re - pivot.re, item.im - pivot.im);
                 let first = Complex { re: first.re + re, im: first.im + im };

@@ -490,12 +490,12 @@ greatest! {
 
 macro_rules! narrow_floats {
     ($($type:ty),*) => {$(
-        in_f64!($type, Squares, $type, |x: $type| x.to_f64() * x.to_f64(), Float::of_f64);
-        in_f64!($type, Magnitudes, $type, |x: $type| x.to_f64().abs(), Float::of_f64);
-        in_f64!($type, SquaresUnderRoot, $type, |x: $type| x.to_f64() * x.to_f64(), |acc| {
+        in_f64!($type, Squares, $type, |x: $type| Float::to_f64(x) * Float::to_f64(x), Float::of_f64);
+        in_f64!($type, Magnitudes, $type, |x: $type| Float::to_f64(x).abs(), Float::of_f64);
+        in_f64!($type, SquaresUnderRoot, $type, |x: $type| Float::to_f64(x) * Float::to_f64(x), |acc| {
             Float::of_f64(math::sqrt(acc))
         });
-        in_f64!([$type; 2], Products, $type, |[a, b]: [$type; 2]| a.to_f64() * b.to_f64(), Float::of_f64);
+        in_f64!([$type; 2], Products, $type, |[a, b]: [$type; 2]| Float::to_f64(a) * Float::to_f64(b), Float::of_f64);
     )*};
 }
 narrow_floats!(f16, bf16, f32);

@@ -330,7 +330,7 @@ macro_rules! float {
             const ONE: f64 = 1.0;
             #[inline(always)]
             fn lift(item: $type) -> f64 {
-                item.to_f64()
+                Float::to_f64(item)
             }
             #[inline(always)]
             fn merge(self, right: f64) -> f64 {
@@ -369,6 +369,11 @@ float! {
 /// scaling by a power of two, which takes a few instructions and vectorises.
 #[inline(always)]
 fn half_to_f64<const M: u32>(bits: u16) -> f64 {
+    // One instruction on a GPU.
+    #[cfg(target_arch = "nvptx64")]
+    if M == 10 {
+        return crate::math::f16_to_f64(bits);
+    }
     let exponent_bits = 15 - M;
     let (bias, top) = ((1_u32 << (exponent_bits - 1)) - 1, (1_u32 << exponent_bits) - 1);
     let magnitude = bits as u32 & 0x7fff;
@@ -386,6 +391,10 @@ fn half_to_f64<const M: u32>(bits: u16) -> f64 {
 fn half_to_f32<const M: u32>(bits: u16) -> f32 {
     if M == 7 {
         return f32::from_bits((bits as u32) << 16);
+    }
+    #[cfg(target_arch = "nvptx64")]
+    if M == 10 {
+        return crate::math::f16_to_f32(bits);
     }
     let exponent_bits = 15 - M;
     let (bias, top) = ((1_u32 << (exponent_bits - 1)) - 1, (1_u32 << exponent_bits) - 1);

@@ -336,7 +336,7 @@ pub(crate) fn exported_globals(ir: &str) -> Vec<String> {
 const ALLOWANCE: &str = "__allow_stack";
 
 /// The suffix of a `u32` export that bounds the launches of the entry it is named after: the most threads of a block,
-/// and in the upper half the least number of blocks that a multiprocessor must hold.
+/// and in the upper half the least number of blocks that a multiprocessor must hold. 0 bounds nothing.
 const LAUNCH_BOUNDS: &str = "__launch_bounds";
 
 /// Stack allowances that the kernel crate exports: `static <entry>__allow_stack: u32 = bytes`.
@@ -346,7 +346,9 @@ pub(crate) fn allowances(ir: &str) -> BTreeMap<String, u32> {
 
 /// Launch bounds that the kernel crate exports: `static <entry>__launch_bounds: u32 = threads | blocks << 16`.
 pub(crate) fn launch_bounds(ir: &str) -> BTreeMap<String, u32> {
-    exports_of(ir, LAUNCH_BOUNDS)
+    let mut bounds = exports_of(ir, LAUNCH_BOUNDS);
+    bounds.retain(|_, bound| *bound != 0);
+    bounds
 }
 
 /// The `u32` exports whose names end like this, by what stands before.

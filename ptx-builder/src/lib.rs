@@ -28,7 +28,7 @@
 //! (`MaybeUninit::uninit()`); one of type `[u8; 0]` is the block's dynamic shared memory.
 //!
 //! **Launch bounds.** An export `static <entry>__launch_bounds: u32 = threads | blocks << 16` becomes the entry's
-//! `.maxntid` and (unless `blocks` is 0) `.minnctapersm`, and no part of the module.
+//! `.maxntid` and (unless `blocks` is 0) `.minnctapersm`, and no part of the module. 0 bounds nothing.
 //!
 //! **Architectures.** The crate is compiled once for each architecture, so `cfg!(target_feature = "sm_80")` holds on
 //! sm_80 and later ones.
