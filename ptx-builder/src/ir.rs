@@ -19,6 +19,26 @@ pub(crate) struct Rewritten {
     pub zeroed: Vec<String>,
 }
 
+/// What stands at the top level, line ends included: single lines, and functions with their bodies.
+pub(crate) fn items(ir: &str) -> impl Iterator<Item = &str> {
+    let mut rest = ir;
+    std::iter::from_fn(move || {
+        let end = match rest.starts_with("define ") {
+            true => rest.find("\n}").map(|at| at + 2),
+            false => Some(0),
+        };
+        let length = end.and_then(|end| Some(end + rest[end..].find('\n')? + 1)).unwrap_or(rest.len());
+        let (item, after) = rest.split_at(length);
+        rest = after;
+        (!item.is_empty()).then_some(item)
+    })
+}
+
+/// The first line of an item, without its end.
+fn first_line(item: &str) -> &str {
+    item.split('\n').next().unwrap_or(item)
+}
+
 /// A global name, as written (`@x` or `@"x y"`), at the start of `text`.
 pub(crate) fn global_token(text: &str) -> Option<&str> {
     let rest = text.strip_prefix('@')?;
@@ -37,6 +57,11 @@ pub(crate) fn plain_name(token: &str) -> &str {
 /// The byte length of the string literal that starts at `text` (with its quotes).
 pub(crate) fn string_length(text: &str) -> usize {
     text[1..].find('"').map_or(text.len(), |end| end + 2)
+}
+
+/// The byte length of the comment that starts at `text`, without the line's end.
+pub(crate) fn comment_length(text: &str) -> usize {
+    text.find('\n').unwrap_or(text.len())
 }
 
 /// Splits at commas that stand outside brackets and strings.
@@ -100,6 +125,7 @@ impl<'a> Global<'a> {
     /// Reads `@name = qualifiers (global|constant) type initializer, attributes`; `None` for any other line.
     fn parse(line: &'a str) -> Option<Global<'a>> {
         let name = global_token(line)?;
+        let line = line.trim_end();
         let mut rest = line[name.len()..].strip_prefix(" = ")?;
         let mut linkage = Vec::new();
         let kind = loop {
@@ -170,19 +196,19 @@ fn start_of(initializer: &str) -> Start {
     start
 }
 
-/// Replaces global names on a line, leaving strings and comments alone.
-fn replace_globals(line: &str, out: &mut String, replacement: &HashMap<&str, String>) {
+/// Replaces global names in an item, leaving strings and comments alone.
+fn replace_globals(item: &str, out: &mut String, replacement: &HashMap<&str, String>) {
     let mut at = 0;
-    let bytes = line.as_bytes();
+    let bytes = item.as_bytes();
     let mut copied = 0;
-    while at < bytes.len() {
+    while at < bytes.len() && !replacement.is_empty() {
         match bytes[at] {
-            b'"' => at += string_length(&line[at..]),
-            b';' => break,
-            b'@' => match global_token(&line[at..]) {
+            b'"' => at += string_length(&item[at..]),
+            b';' => at += comment_length(&item[at..]),
+            b'@' => match global_token(&item[at..]) {
                 Some(token) => {
                     if let Some(new) = replacement.get(token) {
-                        out.push_str(&line[copied..at]);
+                        out.push_str(&item[copied..at]);
                         out.push_str(new);
                         copied = at + token.len();
                     }
@@ -193,8 +219,7 @@ fn replace_globals(line: &str, out: &mut String, replacement: &HashMap<&str, Str
             _ => at += 1,
         }
     }
-    out.push_str(&line[copied..]);
-    out.push('\n');
+    out.push_str(&item[copied..]);
 }
 
 /// Drops `"key"="value"` from an attribute group.
@@ -215,7 +240,7 @@ fn without_attribute(line: &str, key: &str) -> String {
 pub(crate) fn rewrite(ir: &str, cpu: &str) -> Result<Rewritten, Error> {
     let mut replacement = HashMap::new();
     let mut zeroed = Vec::new();
-    for global in ir.lines().filter_map(Global::parse).filter(Global::is_shared) {
+    for global in items(ir).filter_map(Global::parse).filter(Global::is_shared) {
         let space = |word: &&str| word.starts_with("addrspace(");
         if global.is_declaration() || global.linkage.iter().any(space) {
             continue;
@@ -235,7 +260,7 @@ pub(crate) fn rewrite(ir: &str, cpu: &str) -> Result<Rewritten, Error> {
         replacement.insert(global.name, cast);
     }
     // An alias of a shared static stands for the static itself; aliases of aliases settle after a few rounds.
-    let aliases: Vec<(&str, &str)> = ir.lines().filter_map(alias).collect();
+    let aliases: Vec<(&str, &str)> = items(ir).filter_map(alias).collect();
     loop {
         let before = replacement.len();
         for (name, target) in &aliases {
@@ -249,7 +274,7 @@ pub(crate) fn rewrite(ir: &str, cpu: &str) -> Result<Rewritten, Error> {
     }
 
     let mut text = String::with_capacity(ir.len() + ir.len() / 8);
-    for line in ir.lines() {
+    for line in items(ir) {
         if line.starts_with("@llvm.used = ") || line.starts_with("@llvm.compiler.used = ") {
             continue;
         }
@@ -264,7 +289,6 @@ pub(crate) fn rewrite(ir: &str, cpu: &str) -> Result<Rewritten, Error> {
                 }
                 _ => {
                     text.push_str(&line);
-                    text.push('\n');
                 }
             }
             continue;
@@ -292,6 +316,7 @@ pub(crate) fn rewrite(ir: &str, cpu: &str) -> Result<Rewritten, Error> {
 /// The name and target of an alias line.
 fn alias(line: &str) -> Option<(&str, &str)> {
     let name = global_token(line)?;
+    let line = line.trim_end();
     let mut rest = line[name.len()..].strip_prefix(" = ")?;
     loop {
         let (item, after) = split_item(rest);
@@ -309,7 +334,8 @@ fn alias(line: &str) -> Option<(&str, &str)> {
 /// The names of the kernels that a module defines under a name of their own (not a mangled one).
 pub(crate) fn entries(ir: &str) -> Vec<String> {
     let mut names = Vec::new();
-    for line in ir.lines().filter_map(|line| line.strip_prefix("define ")) {
+    for item in items(ir).filter_map(|item| item.strip_prefix("define ")) {
+        let line = first_line(item);
         let Some(at) = line.find('@') else { continue };
         let is_kernel = line[..at].split_whitespace().any(|word| word == "ptx_kernel");
         if let Some(token) = is_kernel.then(|| global_token(&line[at..])).flatten() {
@@ -324,7 +350,7 @@ pub(crate) fn entries(ir: &str) -> Vec<String> {
 
 /// The names of the variables that a module defines and exports.
 pub(crate) fn exported_globals(ir: &str) -> Vec<String> {
-    let globals = ir.lines().filter_map(Global::parse);
+    let globals = items(ir).filter_map(Global::parse);
     globals
         .filter(|g| !g.is_local() && !g.is_declaration() && !g.is_shared())
         .map(|g| plain_name(g.name).to_owned())
@@ -353,7 +379,7 @@ pub(crate) fn launch_bounds(ir: &str) -> BTreeMap<String, u32> {
 
 /// The `u32` exports whose names end like this, by what stands before.
 fn exports_of(ir: &str, suffix: &str) -> BTreeMap<String, u32> {
-    let globals = ir.lines().filter_map(Global::parse).filter(|global| !global.is_local());
+    let globals = items(ir).filter_map(Global::parse).filter(|global| !global.is_local());
     let export = |global: Global<'_>| {
         let entry = plain_name(global.name).strip_suffix(suffix)?.to_owned();
         Some((entry, little_endian_u32(global.value_type, global.initializer)?))
@@ -364,23 +390,23 @@ fn exports_of(ir: &str, suffix: &str) -> BTreeMap<String, u32> {
 /// Gives entries their launch bounds, as the function attributes from which LLVM writes `.maxntid` and `.minnctapersm`.
 pub(crate) fn bound_launches(ir: &str, bounds: &BTreeMap<String, u32>) -> String {
     let mut text = String::with_capacity(ir.len() + 64 * bounds.len());
-    for line in ir.lines() {
+    for item in items(ir) {
+        let line = first_line(item);
         let name = line.strip_prefix("define ").and_then(|rest| global_token(&rest[rest.find('@')?..]));
         let bound = name.and_then(|name| bounds.get(plain_name(name)));
         // Attributes stand between the parameters and the brace, a reference to a group of them last.
         match (bound, line.rfind(" #").or(line.rfind(" {"))) {
             (Some(bound), Some(at)) => {
                 let (threads, blocks) = (bound & 0xffff, bound >> 16);
-                text += &line[..at];
+                text += &item[..at];
                 text += &format!(" \"nvvm.maxntid\"=\"{threads}\"");
                 if blocks > 0 {
                     text += &format!(" \"nvvm.minctasm\"=\"{blocks}\"");
                 }
-                text += &line[at..];
+                text += &item[at..];
             }
-            _ => text += line,
+            _ => text += item,
         }
-        text.push('\n');
     }
     text
 }
@@ -550,10 +576,10 @@ mod tests {
 
     #[test]
     fn entries_and_globals_are_found_and_grouped() {
-        let ir = "define dso_local ptx_kernel void @sum_f32__reduce_one(ptr noundef %0) unnamed_addr #0 {\n\
-                  define ptx_kernel void @\"sum_f32__reduce_many\"(ptr byval([8 x i8]) %0) {\n\
-                  define ptx_kernel void @alone() {\ndefine void @helper(ptr @ptx_kernel) {\n\
-                  define internal ptx_kernel void @_RNvC1k3gen() {\ndeclare ptx_kernel void @sum_f32__elsewhere()\n\
+        let ir = "define dso_local ptx_kernel void @sum_f32__reduce_one(ptr noundef %0) unnamed_addr #0 {\n}\n\
+                  define ptx_kernel void @\"sum_f32__reduce_many\"(ptr byval([8 x i8]) %0) {\n}\n\
+                  define ptx_kernel void @alone() {\n}\ndefine void @helper(ptr @ptx_kernel) {\n}\n\
+                  define internal ptx_kernel void @_RNvC1k3gen() {\n}\ndeclare ptx_kernel void @sum_f32__elsewhere()\n\
                   @sum_f32__descriptor = constant [4 x i8] c\"\\01\\00\\00\\00\", align 4\n\
                   @sum_f32__reduce_one__allow_stack = constant [4 x i8] c\"@\\01\\00\\00\", align 4\n\
                   @alone__allow_stack = constant i32 8\n@sum_f32__hidden = internal constant i32 4\n\
@@ -578,14 +604,14 @@ mod tests {
     fn launch_bounds_become_attributes() {
         let ir = "@k__launch_bounds = constant [4 x i8] c\"\\00\\02\\02\\00\", align 4\n\
                   @l__launch_bounds = constant i32 96\n\
-                  define ptx_kernel void @k(ptr byval([8 x i8]) %p) unnamed_addr #7 {\n\
-                  define ptx_kernel void @l() {\n\
-                  define ptx_kernel void @m() #7 {\n\
+                  define ptx_kernel void @k(ptr byval([8 x i8]) %p) unnamed_addr #7 {\n}\n\
+                  define ptx_kernel void @l() {\n}\n\
+                  define ptx_kernel void @m() #7 {\n}\n\
                   call void @k()\n";
         let bounds = launch_bounds(ir);
         assert_eq!(bounds.into_iter().collect::<Vec<_>>(), [("k".into(), 0x2_0200), ("l".into(), 96)]);
         let bounded = bound_launches(ir, &launch_bounds(ir));
-        let mut lines = bounded.lines().skip(2);
+        let mut lines = bounded.lines().skip(2).filter(|line| *line != "}");
         let k = "define ptx_kernel void @k(ptr byval([8 x i8]) %p) unnamed_addr \
                  \"nvvm.maxntid\"=\"512\" \"nvvm.minctasm\"=\"2\" #7 {";
         assert_eq!(lines.next(), Some(k));

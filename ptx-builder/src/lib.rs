@@ -47,13 +47,14 @@ mod record;
 mod split;
 pub mod toolchain;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::env;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
 pub use crate::arch::{Arch, UnknownArch};
@@ -293,35 +294,8 @@ impl CudaBuilder {
     ) -> Result<Build, Error> {
         let target_dir = self.target_dir.clone().unwrap_or_else(|| default_target_dir(out));
         let mut warnings = Vec::new();
-        let mut linked = Vec::new();
-        for &arch in &self.archs {
-            let folder = folder.join(arch.to_string());
-            let bitcode = compile::compile(
-                toolchain,
-                &self.crate_folder,
-                description,
-                &self.profile,
-                arch,
-                &folder,
-                &target_dir,
-            )?;
-            linked.push((arch, link::link_kernels(toolchain, &bitcode, arch, &folder)?));
-        }
-        let zeroed: std::collections::BTreeSet<&String> =
-            linked.iter().flat_map(|(_, l)| &l.zeroed).collect();
-        warnings.extend(zeroed.into_iter().map(|name| {
-            format!("shared static `{name}` asks for zeros, but shared memory starts undefined; use MaybeUninit::uninit()")
-        }));
-
         let modules_folder = folder.join("modules");
         fs::create_dir_all(&modules_folder).map_err(|source| Error::io("create", &modules_folder, source))?;
-        let mut jobs = Vec::new();
-        for (arch, linked) in &linked {
-            if linked.groups.is_empty() {
-                return Err(Error::NoEntries(description.name.clone()));
-            }
-            jobs.extend(linked.groups.iter().map(|group| (*arch, linked, group)));
-        }
         let file = |group: &str, arch: Arch, extension: &str| {
             let safe = |c: char| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '-' };
             let plain: String = group.chars().map(safe).collect();
@@ -329,12 +303,43 @@ impl CudaBuilder {
                 if plain == group { plain } else { format!("{plain}-{:016x}", record::hash(&group)) };
             modules_folder.join(format!("{unique}.{arch}.{extension}"))
         };
-        in_parallel(&jobs, |(arch, linked, group)| {
+        // rustc and the linker use one core, so the groups of one architecture are lowered while the next compiles.
+        let mut linked = Vec::new();
+        let compile = |ready: &dyn Fn((Arch, Arc<link::Linked>, usize))| {
+            for &arch in &self.archs {
+                let folder = folder.join(arch.to_string());
+                let bitcode = compile::compile(
+                    toolchain,
+                    &self.crate_folder,
+                    description,
+                    &self.profile,
+                    arch,
+                    &folder,
+                    &target_dir,
+                )?;
+                let kernels = Arc::new(link::link_kernels(toolchain, &bitcode, arch, &folder)?);
+                if kernels.groups.is_empty() {
+                    return Err(Error::NoEntries(description.name.clone()));
+                }
+                (0..kernels.groups.len()).for_each(|group| ready((arch, Arc::clone(&kernels), group)));
+                linked.push((arch, kernels));
+            }
+            Ok(())
+        };
+        in_parallel_as_they_come(compile, |(arch, linked, group)| {
+            let group = &linked.groups[*group];
             link::lower(toolchain, linked, group, *arch, self.ptx_version, &file(&group.name, *arch, "ptx"))
         })?;
+        let zeroed: std::collections::BTreeSet<&String> =
+            linked.iter().flat_map(|(_, l)| &l.zeroed).collect();
+        warnings.extend(zeroed.into_iter().map(|name| {
+            format!("shared static `{name}` asks for zeros, but shared memory starts undefined; use MaybeUninit::uninit()")
+        }));
 
         let mut modules: BTreeMap<&str, Module> = BTreeMap::new();
-        for (arch, _, group) in &jobs {
+        for (arch, group) in
+            linked.iter().flat_map(|(arch, l)| l.groups.iter().map(move |group| (arch, group)))
+        {
             let module = modules.entry(&group.name).or_insert_with(|| Module::new(&group.name));
             for (names, new) in [(&mut module.entries, &group.entries), (&mut module.globals, &group.globals)]
             {
@@ -440,29 +445,52 @@ fn in_parallel<J: Sync, R: Send>(
     jobs: &[J],
     work: impl Fn(&J) -> Result<R, Error> + Sync,
 ) -> Result<Vec<R>, Error> {
-    let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<(usize, Result<R, Error>)>> = Mutex::new(Vec::with_capacity(jobs.len()));
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
-    thread::scope(|scope| {
-        for _ in 0..threads {
+    let produce = |ready: &dyn Fn(usize)| {
+        (0..jobs.len()).for_each(ready);
+        Ok(())
+    };
+    in_parallel_as_they_come(produce, |&index| work(&jobs[index]))
+}
+
+/// The same for jobs that `produce`, on the calling thread, hands over one by one. Once a job or `produce` itself has
+/// failed, no further job is started.
+fn in_parallel_as_they_come<J: Send, R: Send>(
+    produce: impl FnOnce(&dyn Fn(J)) -> Result<(), Error>,
+    work: impl Fn(&J) -> Result<R, Error> + Sync,
+) -> Result<Vec<R>, Error> {
+    let (sender, receiver) = mpsc::channel();
+    let receiver = Mutex::new(receiver);
+    let failed = AtomicBool::new(false);
+    let done: Mutex<Vec<(usize, Result<R, Error>)>> = Mutex::new(Vec::new());
+    let produced = thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
-                while let Some((index, job)) = jobs.get(next.load(Ordering::Relaxed)).and_then(|_| {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    Some((index, jobs.get(index)?))
-                }) {
-                    let result = work(job);
-                    if result.is_err() {
-                        // No use in starting the rest.
-                        next.store(jobs.len(), Ordering::Relaxed);
+                loop {
+                    let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                    let Ok((index, job)) = next else { break };
+                    if failed.load(Ordering::Relaxed) {
+                        continue;
                     }
-                    done.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((index, result));
+                    let result = work(&job);
+                    failed.fetch_or(result.is_err(), Ordering::Relaxed);
+                    done.lock().unwrap_or_else(PoisonError::into_inner).push((index, result));
                 }
             });
         }
+        let count = Cell::new(0);
+        let produced = produce(&|job| {
+            // The receiver outlives the scope.
+            let _ = sender.send((count.replace(count.get() + 1), job));
+        });
+        failed.fetch_or(produced.is_err(), Ordering::Relaxed);
+        // The threads end when there is no more to come.
+        drop(sender);
+        produced
     });
-    let mut done = done.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_by_key(|(index, _)| *index);
-    done.into_iter().map(|(_, result)| result).collect()
+    let results = done.into_iter().map(|(_, result)| result).collect::<Result<Vec<R>, Error>>()?;
+    produced.map(|()| results)
 }
 
 /// What a build made.
@@ -606,33 +634,27 @@ impl Build {
 
     /// The text of the file; the compressed images go into `folder`.
     fn modules_source(&self, types: &str, folder: &Path) -> Result<String, Error> {
-        fs::create_dir_all(folder).map_err(|source| Error::io("create", folder, source))?;
+        let lengths = self.deflate(folder)?;
         let mut text = format!(
             "// Written by warpfold-ptx-builder: {}.\n/// The kernels that were built in, by group.\n\
              pub static MODULES: &[{types}::Module] = &[\n",
             self.toolchain
         );
+        let mut lengths = lengths.into_iter();
         for module in &self.modules {
             let _ = write!(
                 text,
                 "    {types}::Module {{\n        name: {:?},\n        entries: &{:?},\n        images: &[\n",
                 module.group, module.entries
             );
-            for image in &module.images {
-                let bytes = fs::read(&image.path).map_err(|source| Error::io("read", &image.path, source))?;
+            for (image, len) in module.images.iter().zip(&mut lengths) {
                 let kind = image.kind;
-                let path = folder.join(format!("{}-{}-{kind:?}", module.group, image.arch.number()));
-                // Level 6: PTX shrinks about tenfold, and higher levels gain a few percent in several times as long.
-                let deflated = miniz_oxide::deflate::compress_to_vec(&bytes, 6);
-                if fs::read(&path).ok().as_ref() != Some(&deflated) {
-                    fs::write(&path, deflated).map_err(|source| Error::io("write", &path, source))?;
-                }
+                let path = folder.join(deflated_name(module, image));
                 let _ = writeln!(
                     text,
                     "            {types}::Image {{ arch: {}, kind: {types}::ImageKind::{kind:?}, \
-                     deflated: include_bytes!({path:?}), len: {} }},",
+                     deflated: include_bytes!({path:?}), len: {len} }},",
                     image.arch.number(),
-                    bytes.len()
                 );
             }
             text.push_str("        ],\n    },\n");
@@ -640,6 +662,43 @@ impl Build {
         text.push_str("];\n");
         Ok(text)
     }
+
+    /// Compresses the images that have changed since they were last compressed into `folder`. Returns the length of
+    /// every image.
+    fn deflate(&self, folder: &Path) -> Result<Vec<u64>, Error> {
+        fs::create_dir_all(folder).map_err(|source| Error::io("create", folder, source))?;
+        let record = folder.join("stamps");
+        let old = fs::read_to_string(&record).unwrap_or_default();
+        // What it says stops holding with the first file that is written.
+        let _ = fs::remove_file(&record);
+        let old: std::collections::HashSet<&str> = old.lines().collect();
+        let images: Vec<(&Module, &Image)> = self.images().collect();
+        let done = in_parallel(&images, |(module, image)| {
+            let name = deflated_name(module, image);
+            // Taken before reading, so that a change meanwhile is seen the next time.
+            let stamp = format!("{name} {} {:?}", record::file_stamp(&image.path), image.path);
+            let path = folder.join(name);
+            if old.contains(&*stamp) && path.is_file() {
+                let data = fs::metadata(&image.path);
+                return data.map(|data| (stamp, data.len())).map_err(|e| Error::io("read", &image.path, e));
+            }
+            let bytes = fs::read(&image.path).map_err(|source| Error::io("read", &image.path, source))?;
+            // Level 6: PTX shrinks about tenfold, and higher levels gain a few percent in several times as long.
+            let deflated = miniz_oxide::deflate::compress_to_vec(&bytes, 6);
+            if fs::read(&path).ok().as_ref() != Some(&deflated) {
+                fs::write(&path, deflated).map_err(|source| Error::io("write", &path, source))?;
+            }
+            Ok((stamp, bytes.len() as u64))
+        })?;
+        let (stamps, lengths): (Vec<String>, Vec<u64>) = done.into_iter().unzip();
+        fs::write(&record, stamps.join("\n")).map_err(|source| Error::io("write", &record, source))?;
+        Ok(lengths)
+    }
+}
+
+/// The name of an image's compressed file.
+fn deflated_name(module: &Module, image: &Image) -> String {
+    format!("{}-{}-{:?}", module.group, image.arch.number(), image.kind)
 }
 
 #[cfg(test)]

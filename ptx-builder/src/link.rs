@@ -6,6 +6,7 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 
 use crate::compile::{Bitcode, TARGET};
 use crate::ir::{self, Group};
@@ -58,10 +59,10 @@ fn link(toolchain: &Toolchain, objects: &[PathBuf], output: &Path) -> Result<(),
     tool(toolchain, "llvm-link", arguments.chain(objects.iter().map(OsString::from)))
 }
 
-fn disassemble(toolchain: &Toolchain, bitcode: &Path) -> Result<String, Error> {
-    let text = bitcode.with_extension("ll");
-    tool(toolchain, "llvm-dis", [OsString::from("-o"), text.clone().into(), bitcode.into()])?;
-    fs::read_to_string(&text).map_err(|source| Error::io("read", &text, source))
+/// The bitcode as text, by way of the file `text`.
+fn disassemble(toolchain: &Toolchain, bitcode: &Path, text: &Path) -> Result<String, Error> {
+    tool(toolchain, "llvm-dis", [OsString::from("-o"), text.into(), bitcode.into()])?;
+    fs::read_to_string(text).map_err(|source| Error::io("read", text, source))
 }
 
 /// The linked kernels for one architecture, shared statics in their address space.
@@ -82,24 +83,35 @@ pub(crate) fn link_kernels(
 ) -> Result<Linked, Error> {
     fs::create_dir_all(folder).map_err(|source| Error::io("create", folder, source))?;
     // Only what the kernel crate itself exports counts: kernels of its dependencies do not leak into its modules.
-    let own = folder.join("own.bc");
-    link(toolchain, &bitcode.own, &own)?;
-    let own_ir = disassemble(toolchain, &own)?;
+    let own = match &bitcode.own[..] {
+        [object] => object.clone(),
+        objects => {
+            let own = folder.join("own.bc");
+            link(toolchain, objects, &own)?;
+            own
+        }
+    };
+    // What it stands on, as one module: of that, only what something calls is taken.
+    let core = link_core(toolchain, &bitcode.core, folder.parent().unwrap_or(folder))?;
+    let mut objects = unpack(toolchain, &bitcode.dependencies, &folder.join("dependencies"))?;
+    objects.push(core);
+    let rest = folder.join("rest.bc");
+    link(toolchain, &objects, &rest)?;
+    let all = folder.join("all.bc");
+    let (own_ir, linked) = thread::scope(|scope| {
+        let own_ir = scope.spawn(|| disassemble(toolchain, &own, &folder.join("own.ll")));
+        // The option is about all modules but the first.
+        let only_needed = ["--only-needed", "-o"].map(OsString::from);
+        let linked = only_needed.into_iter().chain([&all, &own, &rest].map(OsString::from));
+        let linked = tool(toolchain, "llvm-link", linked);
+        (own_ir.join(), linked)
+    });
+    linked?;
+    let own_ir = own_ir.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
     let groups = ir::groups(ir::entries(&own_ir), &ir::exported_globals(&own_ir));
     let allowances = ir::allowances(&own_ir);
     let bounds = ir::launch_bounds(&own_ir);
-
-    let mut objects = vec![own];
-    objects.extend(unpack(toolchain, &bitcode.dependencies, &folder.join("dependencies"))?);
-    let user = folder.join("user.bc");
-    link(toolchain, &objects, &user)?;
-
-    // Of core's tens of thousands of functions, only those that something calls.
-    let core = link_core(toolchain, &bitcode.core, folder.parent().unwrap_or(folder))?;
-    let all = folder.join("all.bc");
-    let only_needed = ["--only-needed", "-o"].map(OsString::from);
-    tool(toolchain, "llvm-link", only_needed.into_iter().chain([&all, &user, &core].map(OsString::from)))?;
-    let rewritten = ir::rewrite(&disassemble(toolchain, &all)?, &arch.to_string())?;
+    let rewritten = ir::rewrite(&disassemble(toolchain, &all, &folder.join("all.ll"))?, &arch.to_string())?;
     let module = Module::new(ir::bound_launches(&rewritten.text, &bounds));
     Ok(Linked { module, groups, allowances, zeroed: rewritten.zeroed })
 }

@@ -53,8 +53,8 @@ fn stamp_into(path: &Path, hasher: &mut DefaultHasher) {
     }
 }
 
-/// A fingerprint of a program: its size and time, for reading it whole would take longer than the build saves.
-fn tool_stamp(path: &Path) -> String {
+/// A fingerprint of a program or an image: its size and time, for reading it whole would take longer than is saved.
+pub(crate) fn file_stamp(path: &Path) -> String {
     let data = fs::metadata(path).ok();
     let time = data.as_ref().and_then(|data| data.modified().ok()?.duration_since(UNIX_EPOCH).ok());
     format!("{:?} {:?}", data.map(|data| data.len()), time)
@@ -85,7 +85,7 @@ pub(crate) fn store(
             "images": images.collect::<Vec<_>>(), "resources": resources.collect::<Vec<_>>(),
         })
     });
-    let tools = tools.iter().map(|tool| json!([tool.to_string_lossy(), tool_stamp(tool)]));
+    let tools = tools.iter().map(|tool| json!([tool.to_string_lossy(), file_stamp(tool)]));
     let record = json!({
         "options": options, "stamp": stamp, "tools": tools.collect::<Vec<_>>(), "inputs": paths(&build.inputs),
         "modules": modules.collect::<Vec<_>>(), "warnings": build.warnings,
@@ -104,7 +104,7 @@ pub(crate) fn load(file: &Path, options: &str) -> Option<Build> {
         return None;
     }
     for tool in record["tools"].as_array()? {
-        if tool[1] != tool_stamp(Path::new(tool[0].as_str()?)) {
+        if tool[1] != file_stamp(Path::new(tool[0].as_str()?)) {
             return None;
         }
     }

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
-use crate::ir::{global_token, plain_name, split_top_level, string_length};
+use crate::ir::{comment_length, global_token, items, plain_name, split_top_level, string_length};
 
 /// Textual IR with an index of what uses what.
 #[derive(Debug)]
@@ -42,15 +42,15 @@ enum Mention<'a> {
     Metadata(u64),
 }
 
-/// Calls `found` for every reference on a line, in order. Strings and comments hold none.
-fn mentions<'a>(line: &'a str, mut found: impl FnMut(Mention<'a>)) {
-    let bytes = line.as_bytes();
+/// Calls `found` for every reference in an item, in order. Strings and comments hold none.
+fn mentions<'a>(item: &'a str, mut found: impl FnMut(Mention<'a>)) {
+    let bytes = item.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
         match bytes[at] {
-            b'"' => at += string_length(&line[at..]),
-            b';' => return,
-            b'@' => match global_token(&line[at..]) {
+            b'"' => at += string_length(&item[at..]),
+            b';' => at += comment_length(&item[at..]),
+            b'@' => match global_token(&item[at..]) {
                 Some(token) => {
                     found(Mention::Symbol(token));
                     at += token.len();
@@ -59,7 +59,7 @@ fn mentions<'a>(line: &'a str, mut found: impl FnMut(Mention<'a>)) {
             },
             b'!' => {
                 let digits = bytes[at + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-                if let Ok(number) = line[at + 1..at + 1 + digits].parse() {
+                if let Ok(number) = item[at + 1..at + 1 + digits].parse() {
                     found(Mention::Metadata(number));
                 }
                 at += 1 + digits;
@@ -79,15 +79,16 @@ fn symbol_name(line: &str) -> Option<&str> {
     if line.starts_with('@') {
         return global_token(line);
     }
-    let rest = line.strip_prefix("define ").or_else(|| line.strip_prefix("declare "))?;
-    // Return attributes and types before the name may hold strings, but no other global name.
-    let mut name = None;
-    mentions(rest, |mention| {
-        if let (Mention::Symbol(token), None) = (mention, name) {
-            name = Some(token);
+    let mut rest = line.strip_prefix("define ").or_else(|| line.strip_prefix("declare "))?;
+    // Return attributes before the name may hold strings, but no other global name.
+    loop {
+        let at = rest.find(['@', '"'])?;
+        rest = &rest[at..];
+        match rest.starts_with('@') {
+            true => return global_token(rest),
+            false => rest = &rest[string_length(rest)..],
         }
-    });
-    name
+    }
 }
 
 /// A list that the linker makes of all modules' (`@llvm.global_ctors`): nothing mentions it.
@@ -100,29 +101,24 @@ impl Module {
     pub(crate) fn new(text: String) -> Module {
         let (mut common, mut symbols, mut by_name) = (Vec::new(), Vec::new(), HashMap::new());
         let (mut named_metadata, mut metadata) = (Vec::new(), BTreeMap::new());
-        let mut lines = lines(&text);
-        while let Some(mut range) = lines.next() {
-            let line = &text[range.clone()];
-            if let Some(name) = symbol_name(line) {
-                if line.starts_with("define ") {
-                    let end = lines.by_ref().find(|body| text[body.clone()].trim_end() == "}");
-                    range.end = end.map_or(text.len(), |end| end.end);
-                }
+        let mut start = 0;
+        for item in items(&text) {
+            let text = start..start + item.len();
+            start = text.end;
+            if let Some(name) = symbol_name(item) {
                 by_name.insert(plain_name(name).to_owned(), symbols.len());
-                let always = is_appending(line);
-                symbols.push(Part { text: range, always, ..Part::default() });
-            } else if let Some(number) = metadata_number(line) {
-                metadata.insert(number, Part { text: range, ..Part::default() });
-            } else if line.starts_with('!') {
-                named_metadata.push(Part { text: range, ..Part::default() });
-            } else if !line.starts_with([';', '^', '\n', '\r']) {
+                symbols.push(Part { text, always: is_appending(item), ..Part::default() });
+            } else if let Some(number) = metadata_number(item) {
+                metadata.insert(number, Part { text, ..Part::default() });
+            } else if item.starts_with('!') {
+                named_metadata.push(Part { text, ..Part::default() });
+            } else if !item.starts_with([';', '^', '\n', '\r']) {
                 // Comments, summaries for link-time optimisation and empty lines say nothing to `opt`.
-                common.push(range);
+                common.push(text);
             }
         }
         let parts = symbols.iter_mut().chain(&mut named_metadata).chain(metadata.values_mut());
         parts.for_each(|part| part.index(&text, &by_name));
-        drop(lines);
         Module { text, common, symbols, by_name, named_metadata, metadata }
     }
 
@@ -171,30 +167,15 @@ impl Module {
 
 impl Part {
     fn index(&mut self, text: &str, by_name: &HashMap<String, usize>) {
-        for line in lines(&text[self.text.clone()]) {
-            mentions(
-                &text[self.text.start + line.start..self.text.start + line.end],
-                |mention| match mention {
-                    Mention::Symbol(token) => self.symbols.extend(by_name.get(plain_name(token))),
-                    Mention::Metadata(number) => self.metadata.push(number),
-                },
-            );
-        }
+        mentions(&text[self.text.clone()], |mention| match mention {
+            Mention::Symbol(token) => self.symbols.extend(by_name.get(plain_name(token))),
+            Mention::Metadata(number) => self.metadata.push(number),
+        });
         self.symbols.sort_unstable();
         self.symbols.dedup();
         self.metadata.sort_unstable();
         self.metadata.dedup();
     }
-}
-
-/// The byte ranges of the lines of `text`, line ends included.
-fn lines(text: &str) -> impl Iterator<Item = Range<usize>> {
-    let mut start = 0;
-    text.split_inclusive('\n').map(move |line| {
-        let range = start..start + line.len();
-        start = range.end;
-        range
-    })
 }
 
 /// A metadata node in which operands that mention a symbol which is not `kept` are null: metadata keeps nothing alive,
