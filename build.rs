@@ -10,23 +10,32 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     use warpfold_ptx_builder::{Arch, CudaBuilder};
 
     println!("cargo:rerun-if-changed=build.rs");
-    let modules = std::path::PathBuf::from(std::env::var("OUT_DIR")?).join("modules.rs");
+    let out = std::path::PathBuf::from(std::env::var("OUT_DIR")?);
     // Documentation and lints read the host's side only, and docs.rs has no device toolchain.
     let without = ["DOCS_RS", "WARPFOLD_WITHOUT_KERNELS"];
     without.iter().for_each(|name| println!("cargo:rerun-if-env-changed={name}"));
     if without.iter().any(|name| std::env::var_os(name).is_some()) {
-        std::fs::write(modules, "pub static MODULES: &[warpfold_host::module::Module] = &[];\n")?;
+        for half in ["core.rs", "more.rs"] {
+            std::fs::write(out.join(half), "pub static MODULES: &[warpfold_host::module::Module] = &[];\n")?;
+        }
         return Ok(());
     }
-    // PTX of sm_90 runs on everything later, sm_75 is the oldest that current drivers support; the machine code
-    // spares the cards that most programs meet the driver's compiler.
-    let build = CudaBuilder::new("builtins")
-        .archs([Arch::Sm75, Arch::Sm80, Arch::Sm90])
-        .cubin([Arch::Sm80, Arch::Sm90])
-        .strict(true)
-        // Where `cargo xtask setup` puts it.
-        .ptxas_search("target/ptxas")
-        .build()?;
-    build.write_modules(modules, "warpfold_host::module")?;
+    // sm_75 is the oldest that current drivers support, and its PTX runs on everything later; kernels compiled for sm_90
+    // may start before what is ahead of them has ended, which short reductions gain by. Machine code spares the cards that
+    // most programs meet the driver's compiler. How much is built follows from a budget: docs/operators.md.
+    let (old, new) = (Arch::Sm75, Arch::Sm90);
+    let halves = [("core", vec![old, new], vec![Arch::Sm80, new]), ("more", vec![old], vec![new])];
+    for (half, archs, cubin) in halves {
+        let build = CudaBuilder::new("builtins")
+            .no_default_features()
+            .features([half])
+            .archs(archs)
+            .cubin(cubin)
+            .strict(true)
+            // Where `cargo xtask setup` puts it.
+            .ptxas_search("target/ptxas")
+            .build()?;
+        build.write_modules(out.join(format!("{half}.rs")), "warpfold_host::module")?;
+    }
     Ok(())
 }

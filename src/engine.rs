@@ -5,8 +5,32 @@ use std::ops::Deref;
 use crate::{Error, SimOptions, module::Kernels, plan::DeviceFacts};
 
 #[cfg(feature = "cuda")]
+mod core {
+    include!(concat!(env!("OUT_DIR"), "/core.rs"));
+}
+
+#[cfg(feature = "cuda")]
+mod more {
+    include!(concat!(env!("OUT_DIR"), "/more.rs"));
+}
+
+#[cfg(feature = "cuda")]
 mod compiled {
-    include!(concat!(env!("OUT_DIR"), "/modules.rs"));
+    use super::{core, more};
+    use crate::module::Module;
+
+    const COUNT: usize = core::MODULES.len() + more::MODULES.len();
+    const NONE: Module = Module { name: "", entries: &[], images: &[] };
+
+    static ALL: [Module; COUNT] = {
+        let mut all = [NONE; COUNT];
+        let (core, more) = all.split_at_mut(core::MODULES.len());
+        core.copy_from_slice(core::MODULES);
+        more.copy_from_slice(more::MODULES);
+        all
+    };
+
+    pub static MODULES: &[Module] = &ALL;
 }
 
 #[cfg(not(feature = "cuda"))]

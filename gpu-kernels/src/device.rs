@@ -71,23 +71,24 @@ pub unsafe fn reduce_one<Op: Monoid, const V: usize, const U: usize>(
     }
 }
 
-/// Reduces an array of several chunks, one block of `G` threads a chunk.
+/// Reduces an array of several chunks, one block of `groups` threads a chunk.
 ///
-/// `G` is the array's [`Shape::groups`](warpfold_monoid::tree::Shape::groups), a constant here because short
-/// reductions are bound by the instructions that they fetch.
+/// `groups` is the array's [`Shape::groups`](warpfold_monoid::tree::Shape::groups). Kernels give it as a constant, because
+/// short reductions are bound by the instructions that they fetch.
 ///
 /// # Safety
 ///
 /// As for [`reduce_one`]; `partials` has room for `chunks` values, which with `ticket` (0 at the start) belong to
 /// this launch alone.
 #[inline(always)]
-pub unsafe fn reduce_chunks<Op: Monoid, const V: usize, const U: usize, const G: u32>(
+pub unsafe fn reduce_chunks<Op: Monoid, const V: usize, const U: usize>(
     params: &ReduceParams<Op>,
+    groups: u32,
     shared: Shared<Op::Acc>,
 ) {
     // Blocks of the next grid that start early wait in what room this one leaves. Where they run long, that would crowd
     // them together on some multiprocessors: they start when this grid is all but done.
-    let early = G < MAX_GROUPS;
+    let early = groups < MAX_GROUPS;
     if early {
         grid::let_next_start();
     }
@@ -97,7 +98,7 @@ pub unsafe fn reduce_chunks<Op: Monoid, const V: usize, const U: usize, const G:
     let start = chunk as u64 * params.chunk;
     let len = params.chunk.min(params.n - start);
     // SAFETY: the caller's promise.
-    let acc = unsafe { chunk_value::<Op, V, U>(params, start, len, G, !early, shared) };
+    let acc = unsafe { chunk_value::<Op, V, U>(params, start, len, groups, !early, shared) };
     if !early {
         grid::let_next_start();
     }
@@ -128,6 +129,20 @@ pub unsafe fn reduce_chunks<Op: Monoid, const V: usize, const U: usize, const G:
             global::store(params.ticket, 0);
         }
     }
+}
+
+/// [`reduce_chunks`] for the simulator, where one copy serves blocks of every size.
+///
+/// # Safety
+///
+/// As there.
+#[cfg(not(target_arch = "nvptx64"))]
+pub unsafe fn simulate_chunks<Op: Monoid, const V: usize, const U: usize>(
+    params: &ReduceParams<Op>,
+    shared: Shared<Op::Acc>,
+) {
+    // SAFETY: the caller's promise.
+    unsafe { reduce_chunks::<Op, V, U>(params, params.groups, shared) };
 }
 
 /// Folds the chunks' values in one warp, the result in its first lane.

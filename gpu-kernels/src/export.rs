@@ -204,17 +204,37 @@ macro_rules! __body {
         )
     };
     ($op:ty, reduce_short, $params:expr) => {
-        $crate::__body!($op, chunks { $crate::monoid::tree::SHORT_GROUPS }, $params)
+        $crate::__chunks!($op, $crate::monoid::tree::SHORT_GROUPS, $params)
     };
     ($op:ty, reduce_long, $params:expr) => {
-        $crate::__body!($op, chunks { $crate::monoid::tree::MAX_GROUPS }, $params)
+        $crate::__chunks!($op, $crate::monoid::tree::MAX_GROUPS, $params)
     };
-    ($op:ty, chunks $groups:block, $params:expr) => {
-        $crate::device::reduce_chunks::<
+}
+
+/// The body of the entry points of several chunks.
+#[cfg(target_arch = "nvptx64")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __chunks {
+    ($op:ty, $groups:expr, $params:expr) => {
+        $crate::device::reduce_chunks::<$op, { $crate::__vector!($op) }, { $crate::device::VECTORS_IN_FLIGHT }>(
+            $params,
+            $groups,
+            $crate::__shared!($op),
+        )
+    };
+}
+
+/// The same for the simulator.
+#[cfg(not(target_arch = "nvptx64"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __chunks {
+    ($op:ty, $groups:expr, $params:expr) => {
+        $crate::device::simulate_chunks::<
             $op,
             { $crate::__vector!($op) },
             { $crate::device::VECTORS_IN_FLIGHT },
-            $groups,
         >($params, $crate::__shared!($op))
     };
 }

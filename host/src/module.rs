@@ -65,6 +65,15 @@ pub enum ImageKind {
 }
 
 impl Module {
+    /// Do the kernels of that image wait for the grid ahead of them before they touch memory? Those compiled for sm_90 and
+    /// later do; machine code that was assembled from the PTX of an older architecture does not.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
+    pub(crate) fn waits(&self, image: &Image) -> bool {
+        let from = |ptx: &&Image| ptx.kind == ImageKind::Ptx && ptx.arch <= image.arch;
+        let source = self.images.iter().filter(from).map(|ptx| ptx.arch).max();
+        source.is_some_and(|arch| arch >= 90)
+    }
+
     /// The image to load on a device of that compute capability (major, minor): machine code if any suits, else the
     /// newest PTX that does.
     ///

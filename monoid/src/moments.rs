@@ -293,11 +293,13 @@ pub trait Moments: Plain {
 
 /// An operator with the parameter `ddof`.
 macro_rules! with_ddof {
-    ($(#[$doc:meta])* $name:ident, $tag:expr, $finish:expr) => {
+    ($(#[$doc:meta])* $name:ident, $root:literal) => {
         $(#[$doc])*
         #[repr(C)]
         pub struct $name<T> {
             ddof: f64,
+            /// Whether the square root is taken, which the type says as well: so one kernel serves both.
+            root: u64,
             items: core::marker::PhantomData<fn() -> T>,
         }
 
@@ -305,7 +307,7 @@ macro_rules! with_ddof {
             /// With so many degrees of freedom taken off the number of items: 0 for the data's own, 1 for the estimate from
             /// a sample.
             pub const fn new(ddof: f64) -> Self {
-                $name { ddof, items: core::marker::PhantomData }
+                $name { ddof, root: $root, items: core::marker::PhantomData }
             }
 
             /// The degrees of freedom taken off.
@@ -335,9 +337,9 @@ macro_rules! with_ddof {
             }
         }
 
-        // SAFETY: repr(C), one f64.
+        // SAFETY: repr(C), an f64 and a u64.
         unsafe impl<T: 'static> Plain for $name<T> {
-            const LAYOUT: u64 = fingerprint(&[$tag, f64::LAYOUT]);
+            const LAYOUT: u64 = fingerprint(&[52, f64::LAYOUT, u64::LAYOUT]);
         }
 
         impl<T: Moments> Monoid for $name<T> {
@@ -372,7 +374,7 @@ macro_rules! with_ddof {
                 let (deviations, count) = T::deviations(acc);
                 let freedom = count as f64 - self.ddof;
                 let variance = if freedom > 0.0 { deviations / freedom } else { f64::NAN };
-                T::round($finish(variance))
+                T::round(if self.root != 0 { math::sqrt(variance) } else { variance })
             }
         }
         impl<T: Moments> NeutralIdentity for $name<T> {}
@@ -398,7 +400,7 @@ with_ddof! {
     /// assert_eq!(tree::reduce(&Variance::<i32>::new(1.0), &[1, 2, 3]), Some(1.0));
     /// assert!(tree::reduce(&Variance::<f32>::new(1.0), &[3.0]).unwrap().is_nan());
     /// ```
-    Variance, 52, |variance: f64| variance
+    Variance, 0
 }
 
 with_ddof! {
@@ -409,7 +411,7 @@ with_ddof! {
     ///
     /// assert_eq!(tree::reduce(&StdDev::<u8>::default(), &[2, 4, 4, 4, 5, 5, 7, 9]), Some(2.0));
     /// ```
-    StdDev, 53, math::sqrt
+    StdDev, 1
 }
 
 /// A count, a pivot, and the sums of deviations from it and of their squares.

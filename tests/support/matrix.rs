@@ -168,13 +168,9 @@ pub fn every(visit: &mut impl Visit) {
     visit.op::<NanSum<bf16>>("nansum_bf16");
     visit.op::<NanSum<f32>>("nansum_f32");
     visit.op::<NanSum<f64>>("nansum_f64");
-    visit.op::<Product<i8>>("product_i8");
     visit.op::<Product<i8, i64>>("product_i8_i64");
-    visit.op::<Product<u8>>("product_u8");
     visit.op::<Product<u8, u64>>("product_u8_u64");
-    visit.op::<Product<i16>>("product_i16");
     visit.op::<Product<i16, i64>>("product_i16_i64");
-    visit.op::<Product<u16>>("product_u16");
     visit.op::<Product<u16, u64>>("product_u16_u64");
     visit.op::<Product<i32>>("product_i32");
     visit.op::<Product<i32, i64>>("product_i32_i64");
@@ -365,9 +361,7 @@ pub fn every(visit: &mut impl Visit) {
     visit.op::<SumSquares<i64>>("sumsq_i64");
     visit.op::<SumSquares<u64>>("sumsq_u64");
     visit.op::<SumSquares<f16>>("sumsq_f16");
-    visit.op::<IgnoreNan<SumSquares<f16>>>("nansumsq_f16");
     visit.op::<SumSquares<bf16>>("sumsq_bf16");
-    visit.op::<IgnoreNan<SumSquares<bf16>>>("nansumsq_bf16");
     visit.op::<SumSquares<f32>>("sumsq_f32");
     visit.op::<IgnoreNan<SumSquares<f32>>>("nansumsq_f32");
     visit.op::<SumSquares<f64>>("sumsq_f64");
@@ -383,9 +377,7 @@ pub fn every(visit: &mut impl Visit) {
     visit.op::<L1<i64>>("l1_i64");
     visit.op::<L1<u64>>("l1_u64");
     visit.op::<L1<f16>>("l1_f16");
-    visit.op::<IgnoreNan<L1<f16>>>("nanl1_f16");
     visit.op::<L1<bf16>>("l1_bf16");
-    visit.op::<IgnoreNan<L1<bf16>>>("nanl1_bf16");
     visit.op::<L1<f32>>("l1_f32");
     visit.op::<IgnoreNan<L1<f32>>>("nanl1_f32");
     visit.op::<L1<f64>>("l1_f64");
@@ -401,9 +393,7 @@ pub fn every(visit: &mut impl Visit) {
     visit.op::<L2<i64>>("l2_i64");
     visit.op::<L2<u64>>("l2_u64");
     visit.op::<L2<f16>>("l2_f16");
-    visit.op::<IgnoreNan<L2<f16>>>("nanl2_f16");
     visit.op::<L2<bf16>>("l2_bf16");
-    visit.op::<IgnoreNan<L2<bf16>>>("nanl2_bf16");
     visit.op::<L2<f32>>("l2_f32");
     visit.op::<IgnoreNan<L2<f32>>>("nanl2_f32");
     visit.op::<L2<f64>>("l2_f64");
@@ -419,9 +409,7 @@ pub fn every(visit: &mut impl Visit) {
     visit.op::<Linf<i64>>("linf_i64");
     visit.op::<Linf<u64>>("linf_u64");
     visit.op::<Linf<f16>>("linf_f16");
-    visit.op::<IgnoreNan<Linf<f16>>>("nanlinf_f16");
     visit.op::<Linf<bf16>>("linf_bf16");
-    visit.op::<IgnoreNan<Linf<bf16>>>("nanlinf_bf16");
     visit.op::<Linf<f32>>("linf_f32");
     visit.op::<IgnoreNan<Linf<f32>>>("nanlinf_f32");
     visit.op::<Linf<f64>>("linf_f64");

@@ -77,7 +77,7 @@ impl Loaded {
                 reduce_one: function(&module, export, "reduce_one", image)?,
                 reduce_short: function(&module, export, "reduce_short", image)?,
                 reduce_long: function(&module, export, "reduce_long", image)?,
-                wait: image.arch >= 90,
+                wait: module.waits(image),
                 module,
             })
         })
