@@ -16,11 +16,13 @@ use warpfold_simt::{
         self,
         hint::{NoAllocate, Plainly},
     },
-    hint::{nounroll, opaque},
+    hint::{cold_path, nounroll, opaque},
     shared::Shared,
     thread::sync_threads,
     warp::{FULL, shuffle_down},
 };
+
+use crate::device::VECTORS_IN_FLIGHT;
 
 /// The value of some of a block's items.
 pub struct Share<A> {
@@ -50,29 +52,48 @@ pub unsafe fn fold<Op: Monoid, const V: usize, const U: usize>(
     let size = size_of::<Op::Item>();
     // Where not even the items lie at multiples of their size, no start is better than another.
     let astray = align_of::<Op::Item>() < size && !items.addr().is_multiple_of(size);
-    let head = if V == 1 || astray {
-        0
-    } else {
-        (((items.addr() / size).wrapping_neg() % V) as u64).min(len) as u32
-    };
-    let rest = len - head as u64;
-    let vectors = rest / V as u64;
-    let edges = head + (rest % V as u64) as u32;
+    let aligned = V == 1 || items.addr().is_multiple_of(size_of::<[Op::Item; V]>());
+    let stride = threads as usize * V;
+    if size_of::<Op::Acc>() <= 8 && aligned && !astray && len == (VECTORS_IN_FLIGHT * stride) as u64 {
+        // What most blocks of all but long arrays have, and bound by the instructions that they fetch: the shortest way.
+        let first = thread as usize * V;
+        // SAFETY: each thread has as many vectors.
+        let acc = unsafe {
+            fold_batch::<Op, V, VECTORS_IN_FLIGHT>(
+                op,
+                items.wrapping_add(first),
+                start + first as u64,
+                stride,
+            )
+        };
+        return Share { acc, present: threads };
+    }
     let mut acc = op.identity();
+    let mut begun = false;
 
-    // One item before the vectors or after them: asked for first and taken last, so that its latency is hidden.
-    let edge = if thread < head { thread as u64 } else { thread as u64 + vectors * V as u64 };
-    // SAFETY: `edges` items lie outside the vectors.
-    let edge_item = unsafe {
-        global::load_if::<Plainly, Op::Item>(V > 1 && thread < edges, items.wrapping_add(edge as usize))
-    };
+    // What lies before the vectors and after them: an item for each of the first threads, which is asked for first and
+    // taken last, so that its latency is hidden. Elsewhere the way to the first load is short.
+    let (mut head, mut edges, mut edge, mut edge_item) = (0, 0, 0, MaybeUninit::uninit());
+    let mut vectors = len / V as u64;
+    if V > 1 && !(aligned && len.is_multiple_of(V as u64)) {
+        cold_path();
+        if !astray {
+            head = (((items.addr() / size).wrapping_neg() % V) as u64).min(len) as u32;
+        }
+        let rest = len - head as u64;
+        vectors = rest / V as u64;
+        edges = head + (rest % V as u64) as u32;
+        edge = if thread < head { thread as u64 } else { thread as u64 + vectors * V as u64 };
+        // SAFETY: `edges` items lie outside the vectors.
+        edge_item = unsafe {
+            global::load_if::<Plainly, Op::Item>(thread < edges, items.wrapping_add(edge as usize))
+        };
+    }
 
     // This thread's vectors are `thread`, `thread + threads`, ...: `left` in all.
     let mut left = ((vectors + (threads - 1 - thread) as u64) >> threads.trailing_zeros()) as u32;
-    let stride = threads as usize * V;
     let first = head as usize + thread as usize * V;
     let (mut next, mut index) = (items.wrapping_add(first), start + first as u64);
-    let mut begun = false;
     while left > 0 {
         nounroll();
         // Items without bytes are positions in sources, which read when they are folded: behind conditions of their own
@@ -92,6 +113,7 @@ pub unsafe fn fold<Op: Monoid, const V: usize, const U: usize>(
             u += 1;
         }
         acc = if begun { op.combine(acc, value) } else { value };
+        // The compiler is not to peel off a first round.
         begun = opaque(1) != 0;
         // Past the end once there is none left.
         let step = if size > 0 { U } else { count as usize };
@@ -101,11 +123,37 @@ pub unsafe fn fold<Op: Monoid, const V: usize, const U: usize>(
     }
 
     if V > 1 && thread < edges {
+        cold_path();
         // SAFETY: asked for under the same condition.
         let value = op.lift(unsafe { edge_item.assume_init() }, start + edge);
         acc = if begun { op.combine(acc, value) } else { value };
     }
     Share { acc, present: vectors.max(edges as u64).min(threads as u64) as u32 }
+}
+
+/// Folds `U` vectors, `stride` items apart; `index` is that of the first item.
+///
+/// # Safety
+///
+/// They are readable, and `first` is aligned to a vector (to an item, where its items make none).
+#[inline(always)]
+unsafe fn fold_batch<Op: Monoid, const V: usize, const U: usize>(
+    op: &Op,
+    first: *const Op::Item,
+    index: u64,
+    stride: usize,
+) -> Op::Acc {
+    // SAFETY: the caller's promise.
+    let batch: [[Op::Item; V]; U] = core::array::from_fn(|u| unsafe {
+        global::load_neighbours_with::<NoAllocate, Op::Item, V>(first.wrapping_add(u * stride))
+    });
+    let mut acc = op.fold_many(batch[0], index);
+    let mut u = 1;
+    while u < U {
+        acc = op.combine(acc, op.fold_many(batch[u], index + (u * stride) as u64));
+        u += 1;
+    }
+    acc
 }
 
 /// Loads the first `count` of `U` vectors, `stride` items apart, all in flight together.
@@ -120,20 +168,25 @@ unsafe fn load_up_to<T: Plain, const V: usize, const U: usize>(
     count: u32,
     astray: bool,
 ) -> [MaybeUninit<[T; V]>; U] {
-    let vector = |u: usize| ((u as u32) < count, first.wrapping_add(u * stride));
+    let vector = |u: usize| first.wrapping_add(u * stride);
+    // Before the batch is used, and so in a place of their own, or the assembler would move them to their uses.
     if astray && global::is_vector::<T, V>() {
+        cold_path();
         return core::array::from_fn(|u| {
-            let (wanted, vector) = vector(u);
             // SAFETY: the caller's promise.
-            unsafe { global::load_if::<Plainly, [T; V]>(wanted, vector.cast()) }
+            unsafe { global::load_if::<Plainly, [T; V]>((u as u32) < count, vector(u).cast()) }
         });
     }
-    core::array::from_fn(|u| {
-        let (wanted, vector) = vector(u);
-        // Nothing is read twice.
+    // Nothing is read twice.
+    if count == U as u32 {
         // SAFETY: the caller's promise.
-        unsafe { global::load_neighbours_if::<NoAllocate, T, V>(wanted, vector) }
-    })
+        core::array::from_fn(|u| unsafe { global::load_neighbours_if::<NoAllocate, T, V>(true, vector(u)) })
+    } else {
+        core::array::from_fn(|u| {
+            // SAFETY: the caller's promise.
+            unsafe { global::load_neighbours_if::<NoAllocate, T, V>((u as u32) < count, vector(u)) }
+        })
+    }
 }
 
 /// Combines the values of a block's threads, at least one; the result is in thread 0.
@@ -151,8 +204,9 @@ pub unsafe fn reduce<Op: Monoid>(
     shared: Shared<Op::Acc>,
 ) -> Op::Acc {
     let (warp, lane) = (thread / 32, thread % 32);
+    let all = share.present == threads;
     // SAFETY: all lanes of the warp are here.
-    let acc = unsafe { reduce_warp(op, share.acc, share.present.saturating_sub(thread)) };
+    let acc = unsafe { reduce_warp(op, share.acc, 32, all, share.present.saturating_sub(thread)) };
     if threads <= 32 {
         return acc;
     }
@@ -164,25 +218,39 @@ pub unsafe fn reduce<Op: Monoid>(
     if warp != 0 {
         return acc;
     }
+    let warps = threads / 32;
     // SAFETY: written before the barrier by warps that exist.
-    let acc = unsafe { shared.read((lane & (threads / 32 - 1)) as usize) };
+    let acc = unsafe { shared.read((lane & (warps - 1)) as usize) };
     // SAFETY: the whole first warp is here.
-    unsafe { reduce_warp(op, acc, share.present.div_ceil(32).saturating_sub(lane)) }
+    unsafe { reduce_warp(op, acc, warps, all, share.present.div_ceil(32).saturating_sub(lane)) }
 }
 
-/// Combines the values of a warp's lanes, neighbours first; the result is in lane 0. `above` counts the threads with a
-/// value from this lane on, in this warp and behind it.
+/// Combines the values of a warp's first `width` lanes (a power of two), neighbours first; the result is in lane 0.
+///
+/// If not `all` are there, only values of which `above` counts some: those that stand at this lane and behind it.
 ///
 /// # Safety
 ///
-/// All 32 lanes of the warp call, together.
+/// All 32 lanes of the warp call, together, with the same `width` and `all`.
 #[inline(always)]
-unsafe fn reduce_warp<Op: Monoid>(op: &Op, mut acc: Op::Acc, above: u32) -> Op::Acc {
-    let mut distance = 1;
-    while distance < 32 {
+unsafe fn reduce_warp<Op: Monoid>(op: &Op, mut acc: Op::Acc, width: u32, all: bool, above: u32) -> Op::Acc {
+    // The lanes between combine too, harmlessly: nobody reads them.
+    if all {
+        let mut distance = 1;
+        while distance < width {
+            // SAFETY: all lanes are here.
+            acc = op.combine(acc, unsafe { shuffle_down(FULL, acc, distance) });
+            distance *= 2;
+        }
+        return acc;
+    }
+    // Rare, and so in little code.
+    cold_path();
+    let (mut distance, end) = (1, opaque(width));
+    while distance < end {
+        nounroll();
         // SAFETY: all lanes are here.
         let other = unsafe { shuffle_down(FULL, acc, distance) };
-        // The lanes between combine too, harmlessly: nobody reads them.
         if distance < above {
             acc = op.combine(acc, other);
         }

@@ -184,16 +184,6 @@ pub unsafe fn load_neighbours_with<H: Hint, T: Plain, const V: usize>(ptr: *cons
 /// [`load_with`] if `wanted`, else any bits: one instruction behind a predicate, not behind a branch, for which later
 /// loads would wait. The compiler leaves it where it stands.
 ///
-/// ```
-/// use warpfold_simt::global::{self, hint::Plainly};
-///
-/// let items = [7];
-/// // SAFETY: one item.
-/// assert_eq!(unsafe { global::load_if::<Plainly, _>(true, &items[0]).assume_init() }, 7);
-/// // SAFETY: not wanted.
-/// let _ = unsafe { global::load_if::<Plainly, _>(false, items.as_ptr().wrapping_add(1)) };
-/// ```
-///
 /// # Safety
 ///
 /// If `wanted`, as for [`load_with`].

@@ -86,6 +86,46 @@ impl<T: Plain> Monoid for Ledger<T> {
     }
 }
 
+/// The same in eight bytes, which take the shortest way where a block's items fill all its vectors.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct ShortLedger<T>(PhantomData<fn() -> T>);
+
+impl<T> Default for ShortLedger<T> {
+    fn default() -> Self {
+        ShortLedger(PhantomData)
+    }
+}
+
+// SAFETY: no bytes.
+unsafe impl<T: Copy + 'static> Plain for ShortLedger<T> {}
+
+impl<T: Plain> Monoid for ShortLedger<T> {
+    type Item = T;
+    type Acc = [u32; 2];
+    type Output = [u32; 2];
+    type Empty = GivesIdentity;
+    const COMMUTATIVE: bool = true;
+    const ANY_ORDER: bool = true;
+
+    fn identity(&self) -> [u32; 2] {
+        [0, u32::MAX]
+    }
+
+    fn lift(&self, item: T, index: u64) -> [u32; 2] {
+        [1, hash(item, index) as u32]
+    }
+
+    fn combine(&self, left: [u32; 2], right: [u32; 2]) -> [u32; 2] {
+        assert!(left[0] > 0 && right[0] > 0, "an absent operand: {left:?} with {right:?}");
+        [left[0] + right[0], left[1].wrapping_add(right[1])]
+    }
+
+    fn finish(&self, acc: [u32; 2]) -> [u32; 2] {
+        acc
+    }
+}
+
 /// The greatest item and where it stands first.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -206,7 +246,12 @@ kernels! {
     ledger_8_words => Ledger<[u32; 2]>,
     ledger_12 => Ledger<[u32; 3]>,
     ledger_16 => Ledger<[u64; 2]>,
+    ledger_16_words => Ledger<[u32; 4]>,
     ledger_20 => Ledger<[u32; 5]>,
+    short_1 => ShortLedger<u8>,
+    short_4 => ShortLedger<u32>,
+    short_8_words => ShortLedger<[u32; 2]>,
+    short_12 => ShortLedger<[u32; 3]>,
     argmax_u8 => ArgMax<u8>,
     argmax_f32 => ArgMax<f32>,
     sum_u8 => Sum<u8>,
@@ -257,14 +302,37 @@ fn each_item_is_taken_once_at_its_index() {
 }
 
 #[test]
+fn small_accumulators() {
+    check_short::<u8>(40_000, |i| (i * 31) as u8);
+    check_short::<u32>(40_000, |i| i as u32 * 31);
+    check_short::<[u32; 2]>(20_000, |i| [i as u32, 7]);
+    check_short::<[u32; 3]>(10_000, |i| [i as u32, 7, !i as u32]);
+}
+
+fn check_short<T: Plain>(most: usize, item: impl Fn(usize) -> T) {
+    let input = Input::new(most, item);
+    let starts = tree::vector_len(size_of::<T>());
+    for n in lengths(size_of::<T>(), most) {
+        for offset in 0..starts {
+            let items = input.slice(offset, n);
+            let entry = entered(items);
+            let expected = if n == 0 { [0, u32::MAX] } else { [entry.count as u32, entry.hashes as u32] };
+            let found = simulate::<ShortLedger<T>>(&TABLE, items, turn(n + offset));
+            assert_eq!(found, expected, "n = {n}, start + {offset}");
+        }
+    }
+}
+
+#[test]
 fn items_that_make_no_vectors() {
     check_ledger::<[u8; 3]>(10_000, |i| [i as u8, (i >> 8) as u8, 7]);
     check_ledger::<[u32; 3]>(10_000, |i| [i as u32, 7, !i as u32]);
+    check_ledger::<[u32; 4]>(10_000, |i| [i as u32, 7, 8, !i as u32]);
     check_ledger::<[u64; 2]>(40_000, |i| [i as u64, !i as u64]);
     check_ledger::<[u32; 5]>(10_000, |i| [i as u32, 7, 8, 9, !i as u32]);
 }
 
-/// Items of eight bytes at addresses that are no multiples of eight, and of two at odd ones.
+/// Items of eight and of sixteen bytes at addresses that are no multiples of that, and of two at odd ones.
 #[test]
 fn items_that_lie_astray() {
     let words: Vec<u32> = (0..40_010).map(|i| i * 7 + 1).collect();
@@ -272,7 +340,11 @@ fn items_that_lie_astray() {
         for n in [0, 1, 31, 64, 65, 256, 257, 513, 2_049, 8_193, 20_000] {
             let words = &words[start..][..2 * n];
             let items = words.as_chunks::<2>().0;
-            assert_eq!(simulate::<Ledger<[u32; 2]>>(&TABLE, items, turn(n)), entered(items), "n = {n}");
+            let (entry, short) = (entered(items), simulate::<ShortLedger<[u32; 2]>>(&TABLE, items, turn(n)));
+            assert_eq!(simulate::<Ledger<[u32; 2]>>(&TABLE, items, turn(n)), entry, "n = {n}");
+            assert!(n == 0 || short == [entry.count as u32, entry.hashes as u32], "n = {n}");
+            let items = words.as_chunks::<4>().0;
+            assert_eq!(simulate::<Ledger<[u32; 4]>>(&TABLE, items, turn(n)), entered(items), "n = {n} / 2");
             // SAFETY: four bytes a word.
             let bytes = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), 4 * words.len()) };
             for offset in 0..bytes.len().min(2) {
