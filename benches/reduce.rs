@@ -19,7 +19,7 @@ use criterion::{
     measurement::{Measurement, ValueFormatter},
 };
 use warpfold::{
-    Compose, DoubleDouble, Engine, Max, MaxSegmentSum, Min, Monoid, Plain, Product, Reducer, Sum,
+    Compose, Dot, DoubleDouble, Engine, Max, MaxSegmentSum, Min, Monoid, Plain, Reducer, Sum,
     cuda::{
         DeviceArray, DeviceView, DeviceViewMut, StreamRef,
         cust::{
@@ -31,7 +31,17 @@ use warpfold::{
             },
         },
     },
+    monoid::fused::Parts2,
 };
+
+use support::matrix;
+
+#[path = "../tests/support"]
+#[allow(dead_code, reason = "benches have items of their own")]
+mod support {
+    pub mod matrix;
+    pub mod random;
+}
 
 /// Bytes of the buffer whose slots the calls read in turn.
 const BUFFER: usize = 4 << 30;
@@ -246,29 +256,11 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Every operator and type over 1 GiB and 4 GiB.
+    /// Every operator and type over 1 GiB.
     fn every_operator(&self, criterion: &mut Criterion<Events>) -> Result<(), Box<dyn Error>> {
-        macro_rules! each {
-            ($($name:literal: $op:ty),* $(,)?) => {$(
-                let reducer = self.engine.reducer(<$op>::new())?;
-                for bytes in [1usize << 30, 1 << 32] {
-                    let n = bytes / size_of::<<$op as Monoid>::Item>();
-                    self.stream(criterion, $name, &reducer, n)?;
-                }
-            )*};
-        }
-        each! {
-            "sum_i32": Sum<i32>, "sum_i32_i64": Sum<i32, i64>, "sum_u32": Sum<u32>, "sum_i64": Sum<i64>,
-            "sum_u64": Sum<u64>, "sum_f32": Sum<f32>, "sum_f64": Sum<f64>,
-            "product_i32": Product<i32>, "product_u32": Product<u32>, "product_i64": Product<i64>,
-            "product_u64": Product<u64>, "product_f32": Product<f32>, "product_f64": Product<f64>,
-            "min_i32": Min<i32>, "min_u32": Min<u32>, "min_i64": Min<i64>, "min_u64": Min<u64>,
-            "min_f32": Min<f32>, "min_f64": Min<f64>,
-            "max_i32": Max<i32>, "max_u32": Max<u32>, "max_i64": Max<i64>, "max_u64": Max<u64>,
-            "max_f32": Max<f32>, "max_f64": Max<f64>, "sum_f32_exact": Sum<f32, DoubleDouble>,
-            "compose_f32": Compose<f32>, "mss_i32": MaxSegmentSum<i32>,
-        }
-        Ok(())
+        let mut every = Every { bench: self, criterion, outcome: Ok(()) };
+        matrix::every(&mut every);
+        every.outcome
     }
 
     fn report(&self) -> Result<(), Box<dyn Error>> {
@@ -286,6 +278,54 @@ impl<'a> Bench<'a> {
             std::fs::File::create(path)?.write_all(text.as_bytes())?;
         }
         Ok(())
+    }
+}
+
+/// Times what it visits.
+struct Every<'a, 'b> {
+    bench: &'a Bench<'b>,
+    criterion: &'a mut Criterion<Events>,
+    outcome: Result<(), Box<dyn Error>>,
+}
+
+impl matrix::Visit for Every<'_, '_> {
+    fn op<Op: Monoid + Default>(&mut self, name: &'static str) {
+        let run = |criterion: &mut Criterion<Events>| {
+            let reducer = self.bench.engine.reducer(Op::default())?;
+            self.bench.stream(criterion, name, &reducer, (1 << 30) / size_of::<Op::Item>())
+        };
+        if self.outcome.is_ok() {
+            self.outcome = run(self.criterion);
+        }
+    }
+
+    fn dot<T: Plain>(&mut self, name: &'static str)
+    where
+        Dot<T>: Monoid<Item = Parts2<T, T>>,
+    {
+        let run = |criterion: &mut Criterion<Events>| {
+            // Two arrays of half the bytes each, one behind the other.
+            let n = (1 << 29) / size_of::<T>();
+            let mut call = 0;
+            let mut columns = || {
+                let address = self.bench.buffer.address() + ((call % 4) << 30);
+                call += 1;
+                // SAFETY: parts of the buffer, which lives as long and is written by nobody.
+                unsafe { [0, 1 << 29].map(|at| DeviceView::<T>::from_raw(address + at, n as u64)).into() }
+            };
+            let pair: (DeviceView<'_, T>, DeviceView<'_, T>) = columns();
+            self.bench.engine.reduce_columns(Dot::<T>::new(), pair)?;
+            self.bench.measure::<Dot<T>>(criterion, name, n, "blocking", |_| {
+                let pair: (DeviceView<'_, T>, DeviceView<'_, T>) = columns();
+                let _ =
+                    self.bench.engine.reduce_columns(Dot::<T>::new(), pair).expect("what was done before");
+                1
+            });
+            Ok(())
+        };
+        if self.outcome.is_ok() {
+            self.outcome = run(self.criterion);
+        }
     }
 }
 

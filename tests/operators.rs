@@ -1,5 +1,6 @@
 //! Every operator that is compiled ahead, on every type: simulator, CPU and GPU give the bits of the definition.
 
+use std::any::TypeId;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 
@@ -8,6 +9,7 @@ use warpfold::cuda::{DeviceArray, DeviceView, DeviceViewMut, StreamRef};
 use warpfold::{
     BUILTINS, Dot, Engine, Monoid, OnEmpty, Plain, Schedule, SimOptions, Value,
     monoid::{fused::Parts2, tree},
+    source::{Array, Over, Zip2},
 };
 
 use crate::support::{
@@ -77,6 +79,7 @@ where
 /// What can be asked about one operator without naming its types. All stored items are those that `make` made.
 struct Probe {
     name: &'static str,
+    operator: TypeId,
     item_bytes: usize,
     make: fn(usize, Kind, u64) -> Stored,
     /// By the definition of the canonical tree, one item at a time.
@@ -130,6 +133,7 @@ impl Visit for Probes {
     {
         self.0.push(Probe {
             name,
+            operator: TypeId::of::<Op>(),
             item_bytes: size_of::<Op::Item>(),
             make: make::<Op::Item>(name),
             defined: |stored, start, n| {
@@ -185,6 +189,7 @@ impl Visit for Probes {
         }
         self.0.push(Probe {
             name,
+            operator: TypeId::of::<Over<Dot<T>, Zip2<Array<T>, Array<T>>>>(),
             item_bytes: size_of::<T>(),
             make: make::<Parts2<T, T>>(name),
             defined: |stored, start, n| {
@@ -235,10 +240,14 @@ fn probes() -> Vec<Probe> {
 
 #[test]
 fn every_export_is_tested_and_nothing_else() {
-    let exported: BTreeSet<&str> = BUILTINS.table.exports.iter().map(|export| export.name).collect();
-    let tested: BTreeSet<&str> = probes().iter().map(|probe| probe.name).collect();
-    assert_eq!(exported, tested);
-    assert_eq!(exported.len(), BUILTINS.table.exports.len(), "a name is there twice");
+    let probes = probes();
+    let tested: BTreeSet<TypeId> = probes.iter().map(|probe| probe.operator).collect();
+    let exported: BTreeSet<TypeId> = BUILTINS.table.exports.iter().map(|export| export.operator).collect();
+    let left_out = BUILTINS.table.exports.iter().find(|export| !tested.contains(&export.operator));
+    assert!(left_out.is_none(), "{left_out:?}");
+    let missing = probes.iter().find(|probe| !exported.contains(&probe.operator));
+    assert!(missing.is_none(), "{} is not exported", missing.map_or("", |probe| probe.name));
+    assert_eq!((exported.len(), tested.len()), (BUILTINS.table.exports.len(), probes.len()), "twice there");
 }
 
 #[test]

@@ -68,6 +68,7 @@ impl Loaded {
             compute_capability,
             images: module.images.iter().map(ToString::to_string).collect(),
         })?;
+        let wait = module.waits(image);
         let _current = context.enter_or_error()?;
         apart_from_captures(|| {
             let module = load_image(context, export, image)?;
@@ -77,7 +78,7 @@ impl Loaded {
                 reduce_one: function(&module, export, "reduce_one", image)?,
                 reduce_short: function(&module, export, "reduce_short", image)?,
                 reduce_long: function(&module, export, "reduce_long", image)?,
-                wait: module.waits(image),
+                wait,
                 module,
             })
         })
