@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     // sm_75 is the oldest that current drivers support, and its PTX runs on everything later; kernels compiled for sm_90
     // may start before what is ahead of them has ended, which short reductions gain by. Machine code spares the cards that
-    // most programs meet the driver's compiler. How much is built follows from a budget: docs/operators.md.
+    // most programs meet the driver's compiler. How much is built follows from a budget: docs/toolchain.md.
     let (old, new) = (Arch::Sm75, Arch::Sm90);
     let halves = [("core", vec![old, new], vec![Arch::Sm80, new]), ("more", vec![old], vec![new])];
     for (half, archs, cubin) in halves {

@@ -1,7 +1,7 @@
 //! The built-in operators of warpfold, exported as GPU kernels: the leaf crate that the facade compiles for the
 //! device, and the table by which its host side finds them.
 //!
-//! What is compiled ahead follows from a budget, a few minutes on two cores for all of it (`docs/operators.md`). For the
+//! What is compiled ahead follows from a budget, a few minutes on two cores for all of it (`docs/toolchain.md`). For the
 //! device a feature chooses which half of the crate is compiled; the host's table has both.
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx))]
