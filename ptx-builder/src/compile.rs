@@ -264,7 +264,8 @@ pub(crate) fn compile(
     command.arg("--manifest-path").arg(crate_folder.join("Cargo.toml")).arg("--target-dir").arg(target_dir);
     // Flags go through the profile, so that `core`, by far the largest crate, is built once and not for each
     // architecture. The kernel crate and its dependencies stay unoptimised here: LLVM must not reason about
-    // shared statics before they are in their own address space, where it knows that other threads write them.
+    // shared statics before they are in their own address space, where it knows that other threads write them. Nor is
+    // `core` optimised: the few functions that a group takes of it are optimised with the group.
     let mut settings = vec![
         "opt-level=3".to_owned(),
         "debug=0".to_owned(),
@@ -273,8 +274,8 @@ pub(crate) fn compile(
         "incremental=false".to_owned(),
         format!("panic=\"{}\"", if profile.immediate_abort { "immediate-abort" } else { "abort" }),
         format!("rustflags=[\"-Ctarget-cpu={arch}\",\"-Cno-prepopulate-passes\"]"),
-        "package.core.rustflags=[]".to_owned(),
-        "package.compiler_builtins.rustflags=[]".to_owned(),
+        "package.core.rustflags=[\"-Cno-prepopulate-passes\"]".to_owned(),
+        "package.compiler_builtins.rustflags=[\"-Cno-prepopulate-passes\"]".to_owned(),
     ];
     // Build scripts and proc macros run on the host and see none of the above.
     settings.push("build-override.rustflags=[]".to_owned());

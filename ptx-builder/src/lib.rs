@@ -729,6 +729,51 @@ mod tests {
     }
 
     #[test]
+    fn what_was_handed_over_before_a_failure_does_not_hide_it() {
+        let produce = |ready: &dyn Fn(u32)| {
+            ready(1);
+            Err(Error::NoOutDir)
+        };
+        let failed = in_parallel_as_they_come(produce, |job| Ok(*job));
+        assert!(matches!(failed, Err(Error::NoOutDir)));
+    }
+
+    #[test]
+    fn images_are_compressed_again_when_they_or_their_place_change() {
+        let root = tempfile::tempdir().unwrap();
+        let (one, two) = (root.path().join("one.ptx"), root.path().join("two.ptx"));
+        fs::write(&one, "one".repeat(100)).unwrap();
+        fs::write(&two, "two".repeat(100)).unwrap();
+        let build = |path: &Path| {
+            let image = Image { arch: Arch::Sm90, kind: ImageKind::Ptx, path: path.to_path_buf() };
+            Build {
+                modules: vec![Module { images: vec![image], ..Module::new("g") }],
+                warnings: Vec::new(),
+                ptxas: None,
+                toolchain: "t".into(),
+                reused: false,
+                inputs: Vec::new(),
+            }
+        };
+        let deflated = root.path().join("modules.images/g-90-Ptx");
+        let holds = |path: &Path, expected: String| {
+            build(path).write_modules(root.path().join("modules.rs"), "x").unwrap();
+            let bytes = miniz_oxide::inflate::decompress_to_vec(&fs::read(&deflated).unwrap()).unwrap();
+            assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+        };
+        holds(&one, "one".repeat(100));
+        holds(&two, "two".repeat(100));
+        holds(&one, "one".repeat(100));
+        // What is there and fresh is left alone, even where it would come out differently.
+        fs::write(&deflated, miniz_oxide::deflate::compress_to_vec(b"kept", 6)).unwrap();
+        holds(&one, "kept".into());
+        fs::write(&one, "three".repeat(100)).unwrap();
+        holds(&one, "three".repeat(100));
+        fs::remove_file(&deflated).unwrap();
+        holds(&one, "three".repeat(100));
+    }
+
+    #[test]
     fn no_architecture_is_an_error() {
         let error = CudaBuilder::new("x").archs([]).cargo_directives(false).build().unwrap_err();
         assert!(matches!(error, Error::Options(_)));
