@@ -147,7 +147,7 @@ pub(crate) fn two_sum(a: f64, b: f64) -> (f64, f64) {
 
 /// `a * b` rounded, and the error of that rounding, exactly, without a fused multiply-add (T. J. Dekker, A
 /// floating-point technique for extending the available precision, Numer. Math. 18, 1971). The error of a product under
-/// 2^-969 may be off by two units of 2^-1074; where the product overflows it means nothing.
+/// 2^-969 may be off by two units of 2^-1074; that of one within 2^-25 of overflow may be lost.
 #[inline(always)]
 pub(crate) fn two_product(a: f64, b: f64) -> (f64, f64) {
     let product = a * b;
@@ -182,11 +182,12 @@ fn split(x: f64) -> (f64, f64) {
     (high, x - high)
 }
 
-/// The error of a product, if there is anything to know: that of a subnormal product is less than the least `f64`, and what
-/// was computed for it is itself rounding.
+/// The error of a product, if it is known. That of a subnormal product is less than the least `f64`, and what was computed for
+/// it is itself rounding. It is not finite if the product of the rounded-up halves overflows; of such products two overflow
+/// together, so that one half of a last place is all that a sum loses.
 #[inline(always)]
 fn known(product: f64, error: f64) -> f64 {
-    if product.abs() < LEAST_WITH_ERROR { 0.0 } else { error }
+    if product.abs() < LEAST_WITH_ERROR || !error.is_finite() { 0.0 } else { error }
 }
 
 /// 2^996.

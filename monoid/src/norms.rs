@@ -108,7 +108,8 @@ operator! {
     /// The 2-norm: the square root of the sum of squares. Integers give an `f64` (those of 8 to 32 bits from the exact
     /// sum); floats neither overflow nor underflow on the way, because `f16`, `bf16` and `f32` are squared in `f64` and very
     /// large and very small `f64` are scaled (J. L. Blue, A Portable Fortran Program to Find the Euclidean Norm of a Vector,
-    /// ACM TOMS 4(1), 1978). 0 of nothing.
+    /// ACM TOMS 4(1), 1978). The norm of `f64` is within a unit in the last place where it is made by items between 2^-450 and
+    /// 2^480, whose squares are summed in double-double; those of others are summed in `f64`. 0 of nothing.
     ///
     /// ```
     /// use warpfold_monoid::{L2, tree};
