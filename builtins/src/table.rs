@@ -13,7 +13,7 @@ use crate::{core as first, more};
 pub static TABLE: Table = Table { krate: env!("CARGO_PKG_NAME"), exports: &EXPORTS };
 
 /// Operators that run another one's kernels: the two differ in a run-time parameter only, and look alike otherwise.
-static SHARED: [Export; 18] = [
+static SHARED: [Export; 16] = [
     shared::<StdDev<i8>>("var_i8"),
     shared::<StdDev<u8>>("var_u8"),
     shared::<StdDev<i16>>("var_i16"),
@@ -23,9 +23,7 @@ static SHARED: [Export; 18] = [
     shared::<StdDev<i64>>("var_i64"),
     shared::<StdDev<u64>>("var_u64"),
     shared::<StdDev<f16>>("var_f16"),
-    shared::<IgnoreNan<StdDev<f16>>>("nanvar_f16"),
     shared::<StdDev<bf16>>("var_bf16"),
-    shared::<IgnoreNan<StdDev<bf16>>>("nanvar_bf16"),
     shared::<StdDev<f32>>("var_f32"),
     shared::<IgnoreNan<StdDev<f32>>>("nanvar_f32"),
     shared::<StdDev<f64>>("var_f64"),

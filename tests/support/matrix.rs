@@ -240,8 +240,6 @@ pub fn every(visit: &mut impl Visit) {
     visit.op::<MinMax<f32>>("minmax_f32");
     visit.op::<MinMax<f64>>("minmax_f64");
     visit.op::<MinMax<bool>>("minmax_bool");
-    visit.op::<NanMinMax<f16>>("nanminmax_f16");
-    visit.op::<NanMinMax<bf16>>("nanminmax_bf16");
     visit.op::<NanMinMax<f32>>("nanminmax_f32");
     visit.op::<NanMinMax<f64>>("nanminmax_f64");
     visit.op::<ArgMin<i8>>("argmin_i8");
@@ -257,8 +255,6 @@ pub fn every(visit: &mut impl Visit) {
     visit.op::<ArgMin<f32>>("argmin_f32");
     visit.op::<ArgMin<f64>>("argmin_f64");
     visit.op::<ArgMin<bool>>("argmin_bool");
-    visit.op::<IgnoreNan<ArgMin<f16>>>("nanargmin_f16");
-    visit.op::<IgnoreNan<ArgMin<bf16>>>("nanargmin_bf16");
     visit.op::<IgnoreNan<ArgMin<f32>>>("nanargmin_f32");
     visit.op::<IgnoreNan<ArgMin<f64>>>("nanargmin_f64");
     visit.op::<ArgMax<i8>>("argmax_i8");
@@ -274,8 +270,6 @@ pub fn every(visit: &mut impl Visit) {
     visit.op::<ArgMax<f32>>("argmax_f32");
     visit.op::<ArgMax<f64>>("argmax_f64");
     visit.op::<ArgMax<bool>>("argmax_bool");
-    visit.op::<IgnoreNan<ArgMax<f16>>>("nanargmax_f16");
-    visit.op::<IgnoreNan<ArgMax<bf16>>>("nanargmax_bf16");
     visit.op::<IgnoreNan<ArgMax<f32>>>("nanargmax_f32");
     visit.op::<IgnoreNan<ArgMax<f64>>>("nanargmax_f64");
     // Bits and truth.
@@ -440,9 +434,7 @@ pub fn every(visit: &mut impl Visit) {
     visit.op::<Mean<i64>>("mean_i64");
     visit.op::<Mean<u64>>("mean_u64");
     visit.op::<Mean<f16>>("mean_f16");
-    visit.op::<IgnoreNan<Mean<f16>>>("nanmean_f16");
     visit.op::<Mean<bf16>>("mean_bf16");
-    visit.op::<IgnoreNan<Mean<bf16>>>("nanmean_bf16");
     visit.op::<Mean<f32>>("mean_f32");
     visit.op::<IgnoreNan<Mean<f32>>>("nanmean_f32");
     visit.op::<Mean<f64>>("mean_f64");
@@ -458,9 +450,7 @@ pub fn every(visit: &mut impl Visit) {
     visit.op::<Variance<i64>>("var_i64");
     visit.op::<Variance<u64>>("var_u64");
     visit.op::<Variance<f16>>("var_f16");
-    visit.op::<IgnoreNan<Variance<f16>>>("nanvar_f16");
     visit.op::<Variance<bf16>>("var_bf16");
-    visit.op::<IgnoreNan<Variance<bf16>>>("nanvar_bf16");
     visit.op::<Variance<f32>>("var_f32");
     visit.op::<IgnoreNan<Variance<f32>>>("nanvar_f32");
     visit.op::<Variance<f64>>("var_f64");
@@ -476,9 +466,7 @@ pub fn every(visit: &mut impl Visit) {
     visit.op::<StdDev<i64>>("std_i64");
     visit.op::<StdDev<u64>>("std_u64");
     visit.op::<StdDev<f16>>("std_f16");
-    visit.op::<IgnoreNan<StdDev<f16>>>("nanstd_f16");
     visit.op::<StdDev<bf16>>("std_bf16");
-    visit.op::<IgnoreNan<StdDev<bf16>>>("nanstd_bf16");
     visit.op::<StdDev<f32>>("std_f32");
     visit.op::<IgnoreNan<StdDev<f32>>>("nanstd_f32");
     visit.op::<StdDev<f64>>("std_f64");
@@ -488,16 +476,12 @@ pub fn every(visit: &mut impl Visit) {
     visit.op::<Mean<bool>>("mean_bool");
     // Sums of exponentials.
     visit.op::<LogSumExp<f16>>("logsumexp_f16");
-    visit.op::<IgnoreNan<LogSumExp<f16>>>("nanlogsumexp_f16");
     visit.op::<LogSumExp<bf16>>("logsumexp_bf16");
-    visit.op::<IgnoreNan<LogSumExp<bf16>>>("nanlogsumexp_bf16");
     visit.op::<LogSumExp<f32>>("logsumexp_f32");
     visit.op::<IgnoreNan<LogSumExp<f32>>>("nanlogsumexp_f32");
     visit.op::<LogSumExp<f64>>("logsumexp_f64");
     visit.op::<IgnoreNan<LogSumExp<f64>>>("nanlogsumexp_f64");
     // Where order matters.
-    visit.op::<MaxSegmentSum<i8, i64>>("mss_i8_i64");
-    visit.op::<MaxSegmentSum<u8, u64>>("mss_u8_u64");
     visit.op::<MaxSegmentSum<i16, i64>>("mss_i16_i64");
     visit.op::<MaxSegmentSum<u16, u64>>("mss_u16_u64");
     visit.op::<MaxSegmentSum<i32>>("mss_i32");

@@ -3,16 +3,19 @@
 mod level;
 #[cfg(target_arch = "x86_64")]
 mod sums;
+mod tasks;
 mod walk;
 
-use rayon::prelude::*;
+use std::ops::Range;
+
 use warpfold_monoid::{
-    Monoid, OnEmpty, Value,
+    Monoid, OnEmpty, Plain, Value,
     tree::{FOLD_LANES, Shape},
 };
 
 use self::{
     level::Level,
+    tasks::Places,
     walk::{Scratch, chunk_value},
 };
 use crate::Items;
@@ -32,11 +35,28 @@ const TASK_BYTES: u64 = 128 << 10;
 /// assert_eq!(cpu::reduce(&Sum::<i64>::new(), &[1, 2, 3][..]), 6);
 /// ```
 pub fn reduce<Op: Monoid, S: Items<Op::Item> + ?Sized>(op: &Op, items: &S) -> Value<Op> {
-    reduce_at(Level::best(), op, items)
+    reduce_at(Level::best(), op, &ByReference(items))
+}
+
+/// Items of any kind behind one pointer: an operator's code is compiled once, not once for each kind of items.
+struct ByReference<'a, S: ?Sized>(&'a S);
+
+impl<T: Plain, S: Items<T> + ?Sized> Items<T> for ByReference<'_, S> {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    fn get(&self, index: u64) -> T {
+        self.0.get(index)
+    }
+
+    fn run<'a>(&'a self, range: Range<u64>, scratch: &'a mut Vec<T>) -> &'a [T] {
+        self.0.run(range, scratch)
+    }
 }
 
 /// Reduces with the instructions of a level that the machine has.
-fn reduce_at<Op: Monoid, S: Items<Op::Item> + ?Sized>(level: Level, op: &Op, items: &S) -> Value<Op> {
+fn reduce_at<Op: Monoid>(level: Level, op: &Op, items: &dyn Items<Op::Item>) -> Value<Op> {
     match fold(level, op, items) {
         Some(acc) => Op::Empty::value(op.finish(acc), false),
         None => Op::Empty::value(op.finish_empty(), true),
@@ -44,31 +64,36 @@ fn reduce_at<Op: Monoid, S: Items<Op::Item> + ?Sized>(level: Level, op: &Op, ite
 }
 
 /// The unfinished value of all items; `None` if there are none.
-fn fold<Op: Monoid, S: Items<Op::Item> + ?Sized>(level: Level, op: &Op, items: &S) -> Option<Op::Acc> {
+fn fold<Op: Monoid>(level: Level, op: &Op, items: &dyn Items<Op::Item>) -> Option<Op::Acc> {
     let item_bytes = size_of::<Op::Item>() as u64;
     let shape = Shape::new(items.len(), size_of::<Op::Item>());
-    match shape.chunks {
-        0 => None,
-        1 => Some(chunk_value(level, op, items, 0..shape.n, &shape, &mut Scratch::new())),
-        chunks => {
-            let value = |scratch: &mut Scratch<Op>, k: u64| {
-                chunk_value(level, op, items, shape.chunk_range(k), &shape, scratch)
-            };
-            let mut values: Vec<Op::Acc> = Vec::new();
-            if shape.n.saturating_mul(item_bytes) < PARALLEL_BYTES {
-                let mut scratch = Scratch::new();
-                values.extend((0..chunks).map(|k| value(&mut scratch, k)));
-            } else {
-                let a_task = (TASK_BYTES / (shape.chunk * item_bytes).max(1)).max(1);
-                (0..chunks as usize)
-                    .into_par_iter()
-                    .with_min_len(a_task as usize)
-                    .map_init(Scratch::new, |scratch, k| value(scratch, k as u64))
-                    .collect_into_vec(&mut values);
-            }
-            Some(if Op::COMMUTATIVE { fold_values(op, values) } else { fold_runs(op, &values, shape.run()) })
-        }
+    if shape.chunks <= 1 {
+        return (shape.chunks == 1)
+            .then(|| chunk_value(level, op, items, 0..shape.n, &shape, &mut Scratch::new()));
     }
+    let mut values = vec![op.identity(); shape.chunks as usize];
+    let places = Places::new(&mut values);
+    let worker = || -> Box<dyn FnMut(usize) + '_> {
+        let mut scratch = Scratch::new();
+        Box::new(move |k| {
+            let value = chunk_value(level, op, items, shape.chunk_range(k as u64), &shape, &mut scratch);
+            // SAFETY: each chunk is asked for once.
+            unsafe { places.put(k, value) };
+        })
+    };
+    let a_task = if shape.n.saturating_mul(item_bytes) < PARALLEL_BYTES {
+        shape.chunks
+    } else {
+        (TASK_BYTES / (shape.chunk * item_bytes).max(1)).max(1)
+    };
+    tasks::each(shape.chunks as usize, a_task as usize, &worker);
+    Some(if const { Op::ANY_ORDER } {
+        values[1..].iter().fold(values[0], |acc, &value| op.combine(acc, value))
+    } else if const { Op::COMMUTATIVE } {
+        fold_values(op, values)
+    } else {
+        fold_runs(op, &values, shape.run())
+    })
 }
 
 /// Combines neighbours until one value is left, which an odd one out reaches unchanged. `values` has at least one;
@@ -116,6 +141,10 @@ mod tests {
     use warpfold_monoid::{
         DoubleDouble, GivesIdentity, Max, Min, NanMax, NanMin, NanProduct, NanSum, Plain, Product, Sum, tree,
     };
+
+    fn reduce_at<Op: Monoid, S: Items<Op::Item> + ?Sized>(level: Level, op: &Op, items: &S) -> Value<Op> {
+        super::reduce_at(level, op, &ByReference(items))
+    }
 
     /// Sizes around every boundary of the tree for items of `bytes` bytes.
     fn sizes(bytes: usize) -> Vec<u64> {

@@ -24,11 +24,18 @@ const MAX_LANES: usize = 2048;
 /// Rows that one pass takes in before the lanes go back to memory.
 const ROWS: usize = 8;
 
+/// Can the operator be one of those at home here? Others need not be compiled for.
+pub(super) const fn may_be<Op: Monoid>() -> bool {
+    Op::COMMUTATIVE
+        && !Op::ANY_ORDER
+        && matches!((size_of::<Op::Item>(), size_of::<Op::Acc>()), (4, 8) | (8, 16))
+}
+
 /// The value of a chunk if the operator is one of those at home here and the chunk has whole units of lanes.
 #[target_feature(enable = "avx2,fma")]
 #[inline]
-pub(super) fn chunk_value<Op: Monoid, S: Items<Op::Item> + ?Sized>(
-    items: &S,
+pub(super) fn chunk_value<Op: Monoid>(
+    items: &dyn Items<Op::Item>,
     range: Range<u64>,
     lanes: u64,
     read: &mut Vec<Op::Item>,
@@ -38,9 +45,9 @@ pub(super) fn chunk_value<Op: Monoid, S: Items<Op::Item> + ?Sized>(
     if !enough || lanes > MAX_LANES as u64 {
         None
     } else if op == TypeId::of::<Sum<f32>>() {
-        same(chunk::<FourF64, _, _>(items, range, lanes as usize, read))
+        same(chunk::<FourF64, _>(items, range, lanes as usize, read))
     } else if op == TypeId::of::<Sum<f64>>() {
-        same(chunk::<FourDoubleDouble, _, _>(items, range, lanes as usize, read))
+        same(chunk::<FourDoubleDouble, _>(items, range, lanes as usize, read))
     } else {
         None
     }
@@ -256,8 +263,8 @@ type State<Q> = [MaybeUninit<[Q; 4]>; MAX_LANES / UNIT];
 /// The value of a chunk of at least `lanes` items; `lanes` is a power of two from [`UNIT`] to [`MAX_LANES`].
 #[target_feature(enable = "avx2,fma")]
 #[inline]
-fn chunk<Q: Quad, T: warpfold_monoid::Plain, S: Items<T> + ?Sized>(
-    items: &S,
+fn chunk<Q: Quad, T: warpfold_monoid::Plain>(
+    items: &dyn Items<T>,
     range: Range<u64>,
     lanes: usize,
     read: &mut Vec<T>,

@@ -29,6 +29,9 @@ const ROW: usize = 2 * WIDTH;
 /// Items that are read at once where any order suits.
 const PIECE: u64 = 16384;
 
+/// Items that a large accumulator takes in together.
+const NEIGHBOURS: usize = 16;
+
 /// Bytes to which the streams are aligned: the loads of most levels then never straddle two cache lines.
 const ALIGNMENT: usize = 32;
 
@@ -48,14 +51,17 @@ impl<Op: Monoid> Scratch<Op> {
 
 /// The value of one chunk, which has at least one item.
 #[inline]
-pub(super) fn chunk_value<Op: Monoid, S: Items<Op::Item> + ?Sized>(
+pub(super) fn chunk_value<Op: Monoid>(
     level: Level,
     op: &Op,
-    items: &S,
+    items: &dyn Items<Op::Item>,
     range: Range<u64>,
     shape: &Shape,
     scratch: &mut Scratch<Op>,
 ) -> Op::Acc {
+    if const { !Op::VECTORISE || !Op::COMMUTATIVE } {
+        return walk(op, items, range, shape, scratch);
+    }
     match level {
         Level::Base => walk(op, items, range, shape, scratch),
         // SAFETY: a level is only used where the machine has it.
@@ -69,45 +75,49 @@ pub(super) fn chunk_value<Op: Monoid, S: Items<Op::Item> + ?Sized>(
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt")]
-fn walk_v3<Op: Monoid, S: Items<Op::Item> + ?Sized>(
+fn walk_v3<Op: Monoid>(
     op: &Op,
-    items: &S,
+    items: &dyn Items<Op::Item>,
     range: Range<u64>,
     shape: &Shape,
     scratch: &mut Scratch<Op>,
 ) -> Op::Acc {
-    match sums::chunk_value::<Op, S>(items, range.clone(), shape.lanes(), &mut scratch.items) {
-        Some(value) => value,
-        None => walk(op, items, range, shape, scratch),
+    if const { sums::may_be::<Op>() }
+        && let Some(value) = sums::chunk_value::<Op>(items, range.clone(), shape.lanes(), &mut scratch.items)
+    {
+        return value;
     }
+    walk(op, items, range, shape, scratch)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,avx512f,avx512bw,avx512dq,avx512vl")]
-fn walk_v4<Op: Monoid, S: Items<Op::Item> + ?Sized>(
+fn walk_v4<Op: Monoid>(
     op: &Op,
-    items: &S,
+    items: &dyn Items<Op::Item>,
     range: Range<u64>,
     shape: &Shape,
     scratch: &mut Scratch<Op>,
 ) -> Op::Acc {
-    match sums::chunk_value::<Op, S>(items, range.clone(), shape.lanes(), &mut scratch.items) {
-        Some(value) => value,
-        None => walk(op, items, range, shape, scratch),
+    if const { sums::may_be::<Op>() }
+        && let Some(value) = sums::chunk_value::<Op>(items, range.clone(), shape.lanes(), &mut scratch.items)
+    {
+        return value;
     }
+    walk(op, items, range, shape, scratch)
 }
 
 #[inline(always)]
-fn walk<Op: Monoid, S: Items<Op::Item> + ?Sized>(
+fn walk<Op: Monoid>(
     op: &Op,
-    items: &S,
+    items: &dyn Items<Op::Item>,
     range: Range<u64>,
     shape: &Shape,
     scratch: &mut Scratch<Op>,
 ) -> Op::Acc {
-    if !Op::COMMUTATIVE {
+    if const { !Op::COMMUTATIVE } {
         walk_in_order(op, items, range, shape, scratch)
-    } else if Op::ANY_ORDER {
+    } else if const { Op::ANY_ORDER } {
         walk_in_any_order(op, items, range, scratch)
     } else {
         walk_lanes(op, items, range, shape.lanes(), scratch)
@@ -116,9 +126,9 @@ fn walk<Op: Monoid, S: Items<Op::Item> + ?Sized>(
 
 /// Every operand in its place: tile by tile, a tile's strips as lanes that combine pairwise.
 #[inline(always)]
-fn walk_in_order<Op: Monoid, S: Items<Op::Item> + ?Sized>(
+fn walk_in_order<Op: Monoid>(
     op: &Op,
-    items: &S,
+    items: &dyn Items<Op::Item>,
     range: Range<u64>,
     shape: &Shape,
     scratch: &mut Scratch<Op>,
@@ -157,9 +167,9 @@ fn walk_in_order<Op: Monoid, S: Items<Op::Item> + ?Sized>(
 }
 
 #[inline(always)]
-fn walk_lanes<Op: Monoid, S: Items<Op::Item> + ?Sized>(
+fn walk_lanes<Op: Monoid>(
     op: &Op,
-    items: &S,
+    items: &dyn Items<Op::Item>,
     range: Range<u64>,
     lanes: u64,
     scratch: &mut Scratch<Op>,
@@ -231,9 +241,9 @@ fn lift_rows<Op: Monoid>(op: &Op, acc: &mut Vec<Op::Acc>, rows: &[Op::Item], ind
 }
 
 #[inline(always)]
-fn walk_in_any_order<Op: Monoid, S: Items<Op::Item> + ?Sized>(
+fn walk_in_any_order<Op: Monoid>(
     op: &Op,
-    items: &S,
+    items: &dyn Items<Op::Item>,
     range: Range<u64>,
     scratch: &mut Scratch<Op>,
 ) -> Op::Acc {
@@ -242,7 +252,11 @@ fn walk_in_any_order<Op: Monoid, S: Items<Op::Item> + ?Sized>(
     while next < range.end {
         let end = range.end.min(next + PIECE);
         let run = items.run(next..end, &mut scratch.items);
-        let value = piece(op, run, next);
+        let value = if const { size_of::<Op::Acc>() <= 8 } {
+            piece(op, run, next)
+        } else {
+            piece_of_large(op, run, next)
+        };
         total = Some(match total {
             Some(total) => op.combine(total, value),
             None => value,
@@ -290,6 +304,30 @@ fn piece<Op: Monoid>(op: &Op, items: &[Op::Item], index: u64) -> Op::Acc {
         width /= 2;
     }
     acc[0]
+}
+
+/// The same where accumulators are too large for many of them: one.
+#[inline(always)]
+fn piece_of_large<Op: Monoid>(op: &Op, items: &[Op::Item], index: u64) -> Op::Acc {
+    let (many, rest) = items.as_chunks::<NEIGHBOURS>();
+    let mut next = index;
+    let mut acc = None;
+    for &neighbours in many {
+        let value = op.fold_many(neighbours, next);
+        acc = Some(match acc {
+            Some(acc) => op.combine(acc, value),
+            None => value,
+        });
+        next += NEIGHBOURS as u64;
+    }
+    for &item in rest {
+        acc = Some(match acc {
+            Some(acc) => op.push(acc, item, next),
+            None => op.lift(item, next),
+        });
+        next += 1;
+    }
+    acc.unwrap_or_else(|| op.identity())
 }
 
 /// Pushes two items into each accumulator of a stream.
