@@ -11,6 +11,7 @@ use warpfold_monoid::{
     Dot, Element, Float, GreatestMagnitude, IgnoreNan, Integer, L1, L2, Linf, Magnitude, Magnitudes, MapFn,
     Max, MaybeNan, Mean, Min, MinMax, Moments, Monoid, NanMax, NanMin, NanMinMax, Or, Plain, Product,
     Products, Squares, SquaresUnderRoot, StdDev, Sum, SumSquares, Summed, Truth, Variance, Xor,
+    fused::Parts2,
 };
 
 /// `N` items at once: all that is compiled for every `N`.
@@ -92,8 +93,8 @@ fn items<T: Probe>() -> Vec<Vec<T>> {
 }
 
 /// Each item with its successor.
-fn pairs<T: Copy>(lists: &[Vec<T>]) -> Vec<Vec<[T; 2]>> {
-    lists.iter().map(|list| list.windows(2).map(|pair| [pair[0], pair[1]]).collect()).collect()
+fn pairs<T: Copy>(lists: &[Vec<T>]) -> Vec<Vec<Parts2<T, T>>> {
+    lists.iter().map(|list| list.windows(2).map(|pair| Parts2::new(pair[0], pair[1])).collect()).collect()
 }
 
 fn elements<T: Probe>(x: &[Vec<T>]) {

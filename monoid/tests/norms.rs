@@ -7,7 +7,7 @@ use num_bigint::BigInt;
 use num_complex::Complex;
 use warpfold_monoid::{
     Dot, Float, GreatestMagnitude, IgnoreNan, Integer, L1, L2, Linf, Magnitudes, Monoid, Products, Squares,
-    SquaresUnderRoot, SumSquares, Summed, tree,
+    SquaresUnderRoot, SumSquares, Summed, fused::Parts2, tree,
 };
 
 /// What 64 bits keep of an integer.
@@ -44,7 +44,7 @@ where
             let pairs: Vec<[T; 2]> = x.iter().zip(&other).map(|(&a, &b)| [a, b]).collect();
             let dot =
                 wide().zip(&other).fold(0i128, |sum, (a, b)| sum.wrapping_add(a.wrapping_mul(b.to_i128())));
-            assert_eq!(tree::reduce(&Dot::<T>::new(), &pairs).bits(), low_bits(dot), "{n} items");
+            assert_eq!(tree::reduce(&Dot::<T>::new(), &parts(&pairs)).bits(), low_bits(dot), "{n} items");
         }
     }
 }
@@ -95,7 +95,7 @@ where
             // Of one sign, so that nothing cancels.
             let pairs: Vec<[T; 2]> = x.iter().zip(&y).map(|(&a, &b)| [Float::magnitude(a), b]).collect();
             let dot = Exact::sum_of_products(pairs.iter().map(|[a, b]| (a.to_f64(), b.to_f64())));
-            check("dot", tree::reduce(&Dot::<T>::new(), &pairs), &dot);
+            check("dot", tree::reduce(&Dot::<T>::new(), &parts(&pairs)), &dot);
         }
     }
 }
@@ -181,9 +181,14 @@ fn norms_of_f64_over_the_whole_range() {
     assert_eq!(tree::reduce(&L2::<f64>::new(), &[f64::MAX, 1.0, 5e-324]), f64::MAX);
 }
 
+/// Pairs as the operator takes them.
+fn parts<T: Copy>(pairs: &[[T; 2]]) -> Vec<Parts2<T, T>> {
+    pairs.iter().map(|&[a, b]| Parts2::new(a, b)).collect()
+}
+
 fn dot_of(what: &str, pairs: &[[f64; 2]], ulps: f64) {
     let exact = Exact::sum_of_products(pairs.iter().map(|&[a, b]| (a, b)));
-    let error = exact.ulps(tree::reduce(&Dot::<f64>::new(), pairs), F64);
+    let error = exact.ulps(tree::reduce(&Dot::<f64>::new(), &parts(pairs)), F64);
     assert!(error <= ulps, "{what}, {} pairs: off by {error} units", pairs.len());
 }
 
@@ -229,9 +234,9 @@ fn dot_products_of_f64_at_the_ends_of_the_range() {
             dot_of("large by small", &pairs, 1.0);
         }
     }
-    assert_eq!(tree::reduce(&Dot::<f64>::new(), &[[1e305, 1e-10], [f64::MAX, 0.0]]), 1e305 * 1e-10);
-    assert_eq!(tree::reduce(&Dot::<f64>::new(), &[[f64::MAX, 1.0], [5e-324, f64::MAX]]), f64::MAX);
-    assert_eq!(tree::reduce(&Dot::<f64>::new(), &[[f64::MAX, 2.0]]), f64::INFINITY);
+    assert_eq!(tree::reduce(&Dot::<f64>::new(), &parts(&[[1e305, 1e-10], [f64::MAX, 0.0]])), 1e305 * 1e-10);
+    assert_eq!(tree::reduce(&Dot::<f64>::new(), &parts(&[[f64::MAX, 1.0], [5e-324, f64::MAX]])), f64::MAX);
+    assert_eq!(tree::reduce(&Dot::<f64>::new(), &parts(&[[f64::MAX, 2.0]])), f64::INFINITY);
     // The halves of these round up, and their product overflows.
     let root = f64::MAX.sqrt();
     assert_eq!(tree::reduce(&SumSquares::<f64>::new(), &[root, 1e-3]), root * root);
@@ -240,7 +245,7 @@ fn dot_products_of_f64_at_the_ends_of_the_range() {
         dot_of("next to overflow", &[[most / factor.max(1.0), factor], [1.0, 1.0]], 1.0);
         dot_of("next to overflow", &[[factor, -most / factor.max(1.0)], [1e280, 1e9]], 1.0);
     }
-    assert_eq!(tree::reduce(&Dot::<f64>::new(), &[[-f64::MAX, f64::MAX]]), f64::NEG_INFINITY);
+    assert_eq!(tree::reduce(&Dot::<f64>::new(), &parts(&[[-f64::MAX, f64::MAX]])), f64::NEG_INFINITY);
     for _ in 0..20_000 {
         dot_of("one small product", &[[random.float(-540, -480), random.float(-540, -480)]], 1.0);
     }
@@ -286,11 +291,11 @@ fn what_is_not_finite_goes_through_norms() {
         assert!(tree::reduce(&L2::<Complex<f32>>::new(), &[z]).is_nan());
     }
     let dot = Dot::<f64>::new();
-    assert_eq!(tree::reduce(&dot, &[[0.0, f64::INFINITY]]).to_bits(), nan);
-    assert_eq!(tree::reduce(&dot, &[[1.0, f64::INFINITY], [1.0, f64::NEG_INFINITY]]).to_bits(), nan);
-    assert_eq!(tree::reduce(&dot, &[[f64::INFINITY, -2.0], [1.0, 1.0]]), f64::NEG_INFINITY);
-    assert_eq!(tree::reduce(&IgnoreNan(dot), &[[f64::NAN, 1.0], [3.0, 2.0], [1.0, f64::NAN]]), 6.0);
-    assert_eq!(tree::reduce(&IgnoreNan(dot), &[[f64::NAN, 1.0]]), 0.0);
+    assert_eq!(tree::reduce(&dot, &parts(&[[0.0, f64::INFINITY]])).to_bits(), nan);
+    assert_eq!(tree::reduce(&dot, &parts(&[[1.0, f64::INFINITY], [1.0, f64::NEG_INFINITY]])).to_bits(), nan);
+    assert_eq!(tree::reduce(&dot, &parts(&[[f64::INFINITY, -2.0], [1.0, 1.0]])), f64::NEG_INFINITY);
+    assert_eq!(tree::reduce(&IgnoreNan(dot), &parts(&[[f64::NAN, 1.0], [3.0, 2.0], [1.0, f64::NAN]])), 6.0);
+    assert_eq!(tree::reduce(&IgnoreNan(dot), &parts(&[[f64::NAN, 1.0]])), 0.0);
 }
 
 #[test]
@@ -362,7 +367,7 @@ fn complex_dot_products_are_not_conjugated() {
         let pairs: Vec<[Complex<f64>; 2]> = (0..n).map(|_| [number(), number()]).collect();
         let re = Exact::sum_of_products(pairs.iter().flat_map(|[a, b]| [(a.re, b.re), (-a.im, b.im)]));
         let im = Exact::sum_of_products(pairs.iter().flat_map(|[a, b]| [(a.re, b.im), (a.im, b.re)]));
-        let dot = tree::reduce(&Dot::<Complex<f64>>::new(), &pairs);
+        let dot = tree::reduce(&Dot::<Complex<f64>>::new(), &parts(&pairs));
         assert!(re.ulps(dot.re, F64) <= 1.0 && im.ulps(dot.im, F64) <= 1.0, "{n} pairs");
         let pairs: Vec<[Complex<f32>; 2]> =
             pairs.iter().map(|pair| pair.map(|z| Complex::new((z.re as f32).abs(), z.im as f32))).collect();
@@ -371,11 +376,11 @@ fn complex_dot_products_are_not_conjugated() {
                 .iter()
                 .flat_map(|[a, b]| [(f64::from(a.re), f64::from(b.im)), (f64::from(a.im), f64::from(b.re))]),
         );
-        let dot = tree::reduce(&Dot::<Complex<f32>>::new(), &pairs);
+        let dot = tree::reduce(&Dot::<Complex<f32>>::new(), &parts(&pairs));
         assert!(im.ulps(dot.im.into(), F32) <= 0.51, "{n} pairs");
     }
     let i = Complex::new(0.0, 1.0);
-    assert_eq!(tree::reduce(&Dot::<Complex<f64>>::new(), &[[i, i]]), Complex::new(-1.0, 0.0));
+    assert_eq!(tree::reduce(&Dot::<Complex<f64>>::new(), &parts(&[[i, i]])), Complex::new(-1.0, 0.0));
 }
 
 /// The operator in front of which squares are taken twice would be found out here.

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use crate::data::{Probe, Random};
 use crate::exact::{BF16, Exact, F16, F32, Format};
 use half::{bf16, f16};
-use warpfold_monoid::{Element, Float, Integer, MaybeNan, Rank, Truth};
+use warpfold_monoid::{Element, Float, Integer, MaybeNan, Rank, Truth, fused::Parts2};
 
 /// Every float of 16 bits.
 fn all<T: Probe>() -> impl Iterator<Item = T> {
@@ -246,5 +246,7 @@ fn everything_but_zero_is_true() {
     assert!((256i32.is_true(), u64::MAX.is_true(), i64::MIN.is_true()) == (true, true, true));
     assert!(num_complex::Complex::new(0.0f32, f32::NAN).is_true());
     assert!(!num_complex::Complex::new(-0.0f32, 0.0).is_true());
-    assert!([1.0f32, f32::NAN].is_nan_value() && !num_complex::Complex::new(1.0, 2.0).is_nan_value());
+    assert!(
+        Parts2::new(1.0f32, f32::NAN).is_nan_value() && !num_complex::Complex::new(1.0, 2.0).is_nan_value()
+    );
 }
