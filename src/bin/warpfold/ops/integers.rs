@@ -1,0 +1,49 @@
+//! Operators on integers. There are no NaNs.
+
+use warpfold::monoid::{
+    Bits, GreatestMagnitude, Integer, Magnitudes, Products, Squares, SquaresUnderRoot, Summed, Truth,
+};
+use warpfold::{
+    All, And, Any, ArgMax, ArgMin, Count, Dot, L1, L2, Linf, Max, MaxSegmentSum, Mean, Min, MinMax, Or,
+    Product, StdDev, Sum, SumSquares, Variance, Xor,
+};
+
+use super::found::{Finding, Simple};
+use super::{Found, Op, Run};
+use crate::error::Error;
+use crate::input::Stored;
+
+/// Evaluates an operator; `None` if there is none for these types.
+pub fn evaluate<T>(run: &Run<'_, T>, op: Op) -> Option<Result<Found, Error>>
+where
+    T: Stored + Integer<Wide: Simple> + Simple + Bits + Truth,
+    T: Summed<Squares, Output: Finding> + Summed<Magnitudes, Output: Finding>,
+    T: Summed<SquaresUnderRoot, Output: Finding> + Summed<GreatestMagnitude, Output: Finding>,
+    [T; 2]: Summed<Products, Output: Finding>,
+{
+    Some(match op {
+        Op::Sum => run.of(Sum::<T, T::Wide>::new()),
+        Op::Product => run.of(Product::<T, T::Wide>::new()),
+        Op::Min => run.of(Min::<T>::new()),
+        Op::Max => run.of(Max::<T>::new()),
+        Op::MinMax => run.of(MinMax::<T>::new()),
+        Op::ArgMin => run.of(ArgMin::<T>::new()),
+        Op::ArgMax => run.of(ArgMax::<T>::new()),
+        Op::And => run.of(And::<T>::new()),
+        Op::Or => run.of(Or::<T>::new()),
+        Op::Xor => run.of(Xor::<T>::new()),
+        Op::All => run.of(All::<T>::new()),
+        Op::Any => run.of(Any::<T>::new()),
+        Op::Count => run.of(Count::<T>::new()),
+        Op::SumSq => run.of(SumSquares::<T>::new()),
+        Op::L1 => run.of(L1::<T>::new()),
+        Op::L2 => run.of(L2::<T>::new()),
+        Op::Linf => run.of(Linf::<T>::new()),
+        Op::Dot => run.of_pairs(Dot::<T>::new()),
+        Op::Mean => run.of(Mean::<T>::new()),
+        Op::Var => run.of(Variance::<T>::new(run.options.ddof)),
+        Op::Std => run.of(StdDev::<T>::new(run.options.ddof)),
+        Op::Mss => run.of(MaxSegmentSum::<T, T::Wide>::new()),
+        Op::LogSumExp => return None,
+    })
+}
