@@ -195,6 +195,15 @@ impl Array {
         })
     }
 
+    /// The elements of two arrays in an order in which those at the same logical position meet.
+    pub fn paired_with<'a>(&'a self, other: &'a Array) -> (&'a Data, &'a Data) {
+        if self.fortran == other.fortran && self.shape == other.shape {
+            (&self.data, &other.data)
+        } else {
+            (self.in_logical_order(), other.in_logical_order())
+        }
+    }
+
     /// Copies elements of `SIZE` bytes from Fortran's order to C's.
     fn gather<const SIZE: usize>(&self, from: &[u8], to: &mut [u8]) {
         let (from, to) = (from.as_chunks::<SIZE>().0, to.as_chunks_mut::<SIZE>().0);

@@ -150,9 +150,7 @@ fn untyped(size: usize, descr: &str, wanted: Option<Dtype>) -> Result<Dtype, Npy
     let descr = quoted(descr.as_bytes());
     match wanted {
         Some(dtype) if dtype.size() == size => Ok(dtype),
-        Some(dtype) => {
-            Err(NpyError::OtherSize { size, descr, dtype: dtype.name(), needed: dtype.size() })
-        }
+        Some(dtype) => Err(NpyError::OtherSize { size, descr, dtype: dtype.name(), needed: dtype.size() }),
         None => {
             let example = match size {
                 1 => "int8",

@@ -1,6 +1,6 @@
 //! Operators on `bool`: true counts as 1.
 
-use warpfold::{All, And, Any, ArgMax, ArgMin, Count, Max, Min, MinMax, Or, Xor};
+use warpfold::monoid::{All, And, Any, ArgMax, ArgMin, Count, Max, Min, MinMax, Or, Xor};
 
 use super::found::Finding;
 use super::{Found, Op, Run};

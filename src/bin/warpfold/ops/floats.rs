@@ -1,12 +1,9 @@
 //! Operators on floats, with either rule for NaNs.
 
 use warpfold::monoid::{
-    Float, GreatestMagnitude, Magnitudes, MaybeNan, Products, Squares, SquaresUnderRoot, Summed, Truth,
-};
-use warpfold::{
-    All, Any, ArgMax, ArgMin, Count, Dot, IgnoreNan, L1, L2, Linf, LogSumExp, Max, MaxSegmentSum, Mean, Min,
-    MinMax, Monoid, NanMax, NanMin, NanMinMax, NanProduct, NanSum, NeutralIdentity, Product, StdDev, Sum,
-    SumSquares, Value, Variance,
+    All, Any, ArgMax, ArgMin, Count, Dot, Float, GreatestMagnitude, IgnoreNan, L1, L2, Linf, Magnitudes, Max,
+    MaybeNan, Min, MinMax, NanMax, NanMin, NanMinMax, NanProduct, NanSum, NeutralIdentity, Product, Products,
+    Squares, SquaresUnderRoot, Sum, SumSquares, Summed, Truth, Value,
 };
 
 use super::found::{Finding, Simple};
@@ -44,12 +41,14 @@ where
         (Op::L2, _) => run.either(L2::<T>::new()),
         (Op::Linf, _) => run.either(Linf::<T>::new()),
         (Op::Dot, _) => run.either_pairs(Dot::<T>::new()),
-        (Op::Mean, _) => run.either(Mean::<T>::new()),
-        (Op::Var, _) => run.either(Variance::<T>::new(run.options.ddof)),
-        (Op::Std, _) => run.either(StdDev::<T>::new(run.options.ddof)),
-        (Op::LogSumExp, _) => run.either(LogSumExp::<T>::new()),
-        (Op::Mss, _) => run.either(MaxSegmentSum::<T>::new()),
-        (Op::And | Op::Or | Op::Xor, _) => return None,
+        // TODO (Op::Mean, _) => run.either(Mean::<T>::new()),
+        // TODO (Op::Var, _) => run.either(Variance::<T>::new(run.options.ddof)),
+        // TODO (Op::Std, _) => run.either(StdDev::<T>::new(run.options.ddof)),
+        // TODO (Op::LogSumExp, _) => run.either(LogSumExp::<T>::new()),
+        // TODO (Op::Mss, _) => run.either(MaxSegmentSum::<T>::new()),
+        (Op::And | Op::Or | Op::Xor | Op::LogSumExp | Op::Mean | Op::Var | Op::Std | Op::Mss, _) => {
+            return None;
+        }
     })
 }
 
@@ -63,6 +62,18 @@ impl<T: Stored + MaybeNan> Run<'_, T> {
         match self.options.nan {
             NanRule::Propagate => self.of(op),
             NanRule::Ignore => self.of(IgnoreNan(op)),
+        }
+    }
+
+    /// Reduces the pairs of the two arrays, or those without a NaN.
+    pub fn either_pairs<M>(&self, op: M) -> Result<Found, Error>
+    where
+        M: NeutralIdentity<Item = [T; 2]>,
+        Value<M>: Finding,
+    {
+        match self.options.nan {
+            NanRule::Propagate => self.of_pairs(op),
+            NanRule::Ignore => self.of_pairs(IgnoreNan(op)),
         }
     }
 }

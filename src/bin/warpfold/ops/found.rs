@@ -2,7 +2,7 @@
 
 use half::{bf16, f16};
 use num_complex::Complex;
-use warpfold::{Extent, Indexed};
+use warpfold::monoid::{Extent, Indexed};
 
 /// A number or truth value. Integers of every width are held in 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,11 +1,8 @@
 //! Operators on integers. There are no NaNs.
 
 use warpfold::monoid::{
-    Bits, GreatestMagnitude, Integer, Magnitudes, Products, Squares, SquaresUnderRoot, Summed, Truth,
-};
-use warpfold::{
-    All, And, Any, ArgMax, ArgMin, Count, Dot, L1, L2, Linf, Max, MaxSegmentSum, Mean, Min, MinMax, Or,
-    Product, StdDev, Sum, SumSquares, Variance, Xor,
+    All, And, Any, ArgMax, ArgMin, Bits, Count, Dot, GreatestMagnitude, Integer, L1, L2, Linf, Magnitudes,
+    Max, Min, MinMax, Or, Product, Products, Squares, SquaresUnderRoot, Sum, SumSquares, Summed, Truth, Xor,
 };
 
 use super::found::{Finding, Simple};
@@ -40,10 +37,10 @@ where
         Op::L2 => run.of(L2::<T>::new()),
         Op::Linf => run.of(Linf::<T>::new()),
         Op::Dot => run.of_pairs(Dot::<T>::new()),
-        Op::Mean => run.of(Mean::<T>::new()),
-        Op::Var => run.of(Variance::<T>::new(run.options.ddof)),
-        Op::Std => run.of(StdDev::<T>::new(run.options.ddof)),
-        Op::Mss => run.of(MaxSegmentSum::<T, T::Wide>::new()),
-        Op::LogSumExp => return None,
+        // TODO Op::Mean => run.of(Mean::<T>::new()),
+        // TODO Op::Var => run.of(Variance::<T>::new(run.options.ddof)),
+        // TODO Op::Std => run.of(StdDev::<T>::new(run.options.ddof)),
+        // TODO Op::Mss => run.of(MaxSegmentSum::<T, T::Wide>::new()),
+        Op::LogSumExp | Op::Mean | Op::Var | Op::Std | Op::Mss => return None,
     })
 }

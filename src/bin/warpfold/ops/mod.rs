@@ -16,9 +16,9 @@ use half::{bf16, f16};
 use num_complex::Complex;
 use warpfold::{Engine, Monoid, Value};
 
-pub use self::found::{Found, Scalar};
-pub use self::table::{Op, Operator, TABLE};
 use self::found::Finding;
+pub use self::found::{Found, Scalar};
+pub use self::table::{Op, Operator, TABLE, class_names};
 use crate::args::{BackendChoice, NanRule};
 use crate::error::Error;
 use crate::input::{Array, Data, Dtype, Stored};
