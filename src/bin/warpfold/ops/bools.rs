@@ -1,6 +1,6 @@
 //! Operators on `bool`: true counts as 1.
 
-use warpfold::monoid::{All, And, Any, ArgMax, ArgMin, Count, Max, Min, MinMax, Or, Xor};
+use warpfold::monoid::{All, And, Any, ArgMax, ArgMin, Count, Max, Mean, Min, MinMax, Or, Xor};
 
 use super::found::Finding;
 use super::{Found, Op, Run};
@@ -11,10 +11,7 @@ pub fn evaluate(run: &Run<'_, bool>, op: Op) -> Option<Result<Found, Error>> {
     Some(match op {
         Op::Sum | Op::Count => run.of(Count::<bool>::new()),
         Op::Product => run.value(All::<bool>::new()).map(|all| u64::from(all).found()),
-        Op::Mean => run.value(Count::<bool>::new()).map(|count| {
-            let n = run.raw.len();
-            (n > 0).then_some(count as f64 / n as f64).found()
-        }),
+        Op::Mean => run.of(Mean::<bool>::new()),
         Op::Min => run.of(Min::<bool>::new()),
         Op::Max => run.of(Max::<bool>::new()),
         Op::MinMax => run.of(MinMax::<bool>::new()),

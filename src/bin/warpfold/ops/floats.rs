@@ -1,9 +1,10 @@
 //! Operators on floats, with either rule for NaNs.
 
 use warpfold::monoid::{
-    All, Any, ArgMax, ArgMin, Count, Dot, Float, GreatestMagnitude, IgnoreNan, L1, L2, Linf, Magnitudes, Max,
-    MaybeNan, Min, MinMax, NanMax, NanMin, NanMinMax, NanProduct, NanSum, NeutralIdentity, Product, Products,
-    Squares, SquaresUnderRoot, Sum, SumSquares, Summed, Truth, Value,
+    All, Any, ArgMax, ArgMin, Averaged, Count, Dot, Float, GreatestMagnitude, IgnoreNan, L1, L2, Linf,
+    LogSumExp, Magnitudes, Max, MaxSegmentSum, MaybeNan, Mean, Min, MinMax, Moments, NanMax, NanMin,
+    NanMinMax, NanProduct, NanSum, NeutralIdentity, Product, Products, SegmentAccumulator, Segmented,
+    Squares, SquaresUnderRoot, StdDev, Sum, SumSquares, Summed, Truth, Value, Variance,
 };
 
 use super::found::{Finding, Simple};
@@ -16,6 +17,9 @@ use crate::input::Stored;
 pub fn evaluate<T>(run: &Run<'_, T>, op: Op) -> Option<Result<Found, Error>>
 where
     T: Stored + Float + MaybeNan + Simple + Truth,
+    T: Averaged<Mean: Finding>
+        + Moments<Output: Finding>
+        + Segmented<Acc: SegmentAccumulator<T, Output: Finding>>,
     T: Summed<Squares, Output: Finding> + Summed<Magnitudes, Output: Finding>,
     T: Summed<SquaresUnderRoot, Output: Finding> + Summed<GreatestMagnitude, Output: Finding>,
     [T; 2]: Summed<Products, Output: Finding>,
@@ -41,14 +45,12 @@ where
         (Op::L2, _) => run.either(L2::<T>::new()),
         (Op::Linf, _) => run.either(Linf::<T>::new()),
         (Op::Dot, _) => run.either_pairs(Dot::<T>::new()),
-        // TODO (Op::Mean, _) => run.either(Mean::<T>::new()),
-        // TODO (Op::Var, _) => run.either(Variance::<T>::new(run.options.ddof)),
-        // TODO (Op::Std, _) => run.either(StdDev::<T>::new(run.options.ddof)),
-        // TODO (Op::LogSumExp, _) => run.either(LogSumExp::<T>::new()),
-        // TODO (Op::Mss, _) => run.either(MaxSegmentSum::<T>::new()),
-        (Op::And | Op::Or | Op::Xor | Op::LogSumExp | Op::Mean | Op::Var | Op::Std | Op::Mss, _) => {
-            return None;
-        }
+        (Op::Mean, _) => run.either(Mean::<T>::new()),
+        (Op::Var, _) => run.either(Variance::<T>::new(run.options.ddof)),
+        (Op::Std, _) => run.either(StdDev::<T>::new(run.options.ddof)),
+        (Op::LogSumExp, _) => run.either(LogSumExp::<T>::new()),
+        (Op::Mss, _) => run.either(MaxSegmentSum::<T>::new()),
+        (Op::And | Op::Or | Op::Xor, _) => return None,
     })
 }
 

@@ -1,8 +1,9 @@
 //! Operators on integers. There are no NaNs.
 
 use warpfold::monoid::{
-    All, And, Any, ArgMax, ArgMin, Bits, Count, Dot, GreatestMagnitude, Integer, L1, L2, Linf, Magnitudes,
-    Max, Min, MinMax, Or, Product, Products, Squares, SquaresUnderRoot, Sum, SumSquares, Summed, Truth, Xor,
+    All, And, Any, ArgMax, ArgMin, Averaged, Bits, Count, Dot, GreatestMagnitude, Integer, L1, L2, Linf,
+    Magnitudes, Max, MaxSegmentSum, Mean, Min, MinMax, Moments, Or, Product, Products, SegmentAccumulator,
+    Squares, SquaresUnderRoot, StdDev, Sum, SumSquares, Summed, Truth, Variance, Xor,
 };
 
 use super::found::{Finding, Simple};
@@ -13,7 +14,8 @@ use crate::input::Stored;
 /// Evaluates an operator; `None` if there is none for these types.
 pub fn evaluate<T>(run: &Run<'_, T>, op: Op) -> Option<Result<Found, Error>>
 where
-    T: Stored + Integer<Wide: Simple> + Simple + Bits + Truth,
+    T: Stored + Integer<Wide: Simple + SegmentAccumulator<T, Output: Finding>> + Simple + Bits + Truth,
+    T: Averaged<Mean: Finding> + Moments<Output: Finding>,
     T: Summed<Squares, Output: Finding> + Summed<Magnitudes, Output: Finding>,
     T: Summed<SquaresUnderRoot, Output: Finding> + Summed<GreatestMagnitude, Output: Finding>,
     [T; 2]: Summed<Products, Output: Finding>,
@@ -37,10 +39,10 @@ where
         Op::L2 => run.of(L2::<T>::new()),
         Op::Linf => run.of(Linf::<T>::new()),
         Op::Dot => run.of_pairs(Dot::<T>::new()),
-        // TODO Op::Mean => run.of(Mean::<T>::new()),
-        // TODO Op::Var => run.of(Variance::<T>::new(run.options.ddof)),
-        // TODO Op::Std => run.of(StdDev::<T>::new(run.options.ddof)),
-        // TODO Op::Mss => run.of(MaxSegmentSum::<T, T::Wide>::new()),
-        Op::LogSumExp | Op::Mean | Op::Var | Op::Std | Op::Mss => return None,
+        Op::Mean => run.of(Mean::<T>::new()),
+        Op::Var => run.of(Variance::<T>::new(run.options.ddof)),
+        Op::Std => run.of(StdDev::<T>::new(run.options.ddof)),
+        Op::Mss => run.of(MaxSegmentSum::<T, T::Wide>::new()),
+        Op::LogSumExp => return None,
     })
 }
