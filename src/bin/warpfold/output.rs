@@ -88,7 +88,7 @@ impl Report {
             ("elapsed", format!("{:.3} ms", self.elapsed_ms)),
         ];
         let facts = rows.len();
-        rows.extend(self.results.0.iter().map(|&(op, found)| (op, plain(found))));
+        rows.extend(self.results.0.iter().map(|&(op, found)| (op, plain(found, self.n))));
         let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
         let mut text = String::new();
         for (i, (name, value)) in rows.iter().enumerate() {
@@ -123,8 +123,8 @@ pub fn json_line(value: &impl Serialize) -> Result<String, Error> {
     Ok(text + "\n")
 }
 
-/// A result as people read it.
-fn plain(found: Found) -> String {
+/// A result of `n` elements as people read it.
+fn plain(found: Found, n: u64) -> String {
     match found {
         Found::One(value) => plain_scalar(value),
         Found::Complex(re, im) => {
@@ -134,7 +134,8 @@ fn plain(found: Found) -> String {
         }
         Found::Extent { min, max } => format!("{} to {}", plain_scalar(min), plain_scalar(max)),
         Found::Indexed { index, value } => format!("{} at {index}", plain_scalar(value)),
-        Found::Nothing => "none (no elements)".to_string(),
+        Found::Nothing if n == 0 => "none (no elements)".to_string(),
+        Found::Nothing => "none (nothing but NaNs)".to_string(),
     }
 }
 

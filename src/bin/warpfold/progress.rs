@@ -97,40 +97,6 @@ impl<T: Stored> Items<T> for Elements<'_, T> {
     }
 }
 
-/// The elements of two arrays of one length, side by side.
-pub struct Pairs<'a, T: Stored> {
-    left: &'a [T::Raw],
-    right: &'a [T::Raw],
-    bar: Option<Bar>,
-}
-
-impl<'a, T: Stored> Pairs<'a, T> {
-    pub fn new(engine: &Engine, left: &'a [T::Raw], right: &'a [T::Raw]) -> Self {
-        Pairs { left, right, bar: Bar::new(engine, size_of_val(left) + size_of_val(right)) }
-    }
-}
-
-impl<T: Stored> Items<[T; 2]> for Pairs<'_, T> {
-    fn len(&self) -> u64 {
-        self.left.len().min(self.right.len()) as u64
-    }
-
-    fn get(&self, index: u64) -> [T; 2] {
-        [T::read(self.left[index as usize]), T::read(self.right[index as usize])]
-    }
-
-    fn run<'a>(&'a self, range: Range<u64>, scratch: &'a mut Vec<[T; 2]>) -> &'a [[T; 2]] {
-        let range = range.start as usize..range.end as usize;
-        if let Some(bar) = &self.bar {
-            bar.advance(range.len() * size_of::<[T; 2]>());
-        }
-        let (left, right) = (&self.left[range.clone()], &self.right[range]);
-        scratch.clear();
-        scratch.extend(left.iter().zip(right).map(|(&left, &right)| [T::read(left), T::read(right)]));
-        scratch
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

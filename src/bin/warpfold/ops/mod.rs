@@ -22,7 +22,7 @@ pub use self::table::{Op, Operator, TABLE, class_names};
 use crate::args::{BackendChoice, NanRule};
 use crate::error::Error;
 use crate::input::{Array, Data, Dtype, Stored};
-use crate::progress::{Elements, Pairs};
+use crate::progress::Elements;
 
 /// Reads `--op`: names separated by commas, each once; the option itself may be repeated.
 pub fn parse_list(args: &[String]) -> Result<Vec<Op>, Error> {
@@ -163,13 +163,13 @@ impl<T: Stored> Run<'_, T> {
         Ok(self.engine.reducer(op)?.reduce_items(&elements)?)
     }
 
-    /// Reduces the pairs of the two arrays.
+    /// Reduces the pairs of the two arrays, read side by side: of types that lie in files as they are.
     fn of_pairs<M>(&self, op: M) -> Result<Found, Error>
     where
+        T: Stored<Raw = T>,
         M: Monoid<Item = [T; 2]>,
         Value<M>: Finding,
     {
-        let pairs = Pairs::<T>::new(self.engine, self.raw, self.with);
-        Ok(self.engine.reducer(op)?.reduce_items(&pairs)?.found())
+        Ok(self.engine.reduce_columns(op, (self.raw, self.with))?.found())
     }
 }
