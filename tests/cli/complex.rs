@@ -107,11 +107,11 @@ macro_rules! complex {
 }
 
 complex! {
-    complex64, f32, "c8", 8, 6e-8;
+    complex64, f32, "c8", 8, 1.3e-7;
     complex128, f64, "c16", 16, 4e-15;
 }
 
-fn complex128(files: &Files, items: &[[f64; 2]]) -> std::path::PathBuf {
+fn of_parts(files: &Files, items: &[[f64; 2]]) -> std::path::PathBuf {
     let bytes: Vec<[u8; 16]> =
         items.iter().map(|parts| parts.map(f64::to_le_bytes).concat().try_into().unwrap()).collect();
     column(files, "a.npy", "<c16", &bytes)
@@ -121,7 +121,7 @@ fn complex128(files: &Files, items: &[[f64; 2]]) -> std::path::PathBuf {
 #[test]
 fn powers_of_i() {
     let files = Files::new();
-    let path = complex128(&files, &[[0.0, 1.0]; 1001]);
+    let path = of_parts(&files, &[[0.0, 1.0]; 1001]);
     let product = &reduce(&path, "product", &[])["results"]["product"];
     assert_eq!((number(&product[0]), number(&product[1])), (0.0, 1.0));
 }
@@ -129,10 +129,10 @@ fn powers_of_i() {
 #[test]
 fn a_table_shows_both_parts() {
     let files = Files::new();
-    let path = complex128(&files, &[[1.0, -2.5], [0.5, 0.0]]);
+    let path = of_parts(&files, &[[1.0, -2.5], [0.5, 0.0]]);
     let stdout = super::succeeds(["reduce", "--op", "sum,var", path.to_str().unwrap()]);
     assert!(stdout.contains("sum      1.5-2.5i\n"), "{stdout}");
-    let path = complex128(&files, &[[f64::NAN, f64::INFINITY]]);
+    let path = of_parts(&files, &[[f64::NAN, f64::INFINITY]]);
     let stdout = super::succeeds(["reduce", "--op", "sum", path.to_str().unwrap()]);
     assert!(stdout.contains("sum      NaN+infi\n"), "{stdout}");
 }

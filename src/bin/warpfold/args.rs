@@ -59,7 +59,7 @@ pub struct Reduce {
     pub dtype: Option<Dtype>,
 
     /// What var and std take from the number of elements that they divide by, as numpy's ddof [default: 0]
-    #[arg(long, value_name = "NUMBER", value_parser = parse_ddof)]
+    #[arg(long, value_name = "NUMBER", value_parser = parse_ddof, allow_negative_numbers = true)]
     pub ddof: Option<f64>,
 
     /// Where to compute; auto takes the GPU if there is one, else the CPU

@@ -16,7 +16,7 @@ use crate::input::Stored;
 pub fn evaluate<P>(run: &Run<'_, Complex<P>>, op: Op) -> Option<Result<Found, Error>>
 where
     P: Float + Simple + MaybeNan + Truth,
-    Complex<P>: Stored + Number + Averaged<Mean: Finding> + Moments<Output: Finding>,
+    Complex<P>: Stored<Raw = Complex<P>> + Number + Averaged<Mean: Finding> + Moments<Output: Finding>,
     Complex<P>: Summed<Squares, Output: Finding> + Summed<Magnitudes, Output: Finding>,
     Complex<P>: Summed<SquaresUnderRoot, Output: Finding> + Summed<GreatestMagnitude, Output: Finding>,
     [Complex<P>; 2]: Summed<Products, Output: Finding>,

@@ -1,5 +1,6 @@
 //! Operators on floats, with either rule for NaNs.
 
+use warpfold::monoid::fused::Parts2;
 use warpfold::monoid::{
     All, Any, ArgMax, ArgMin, Averaged, Count, Dot, Float, GreatestMagnitude, IgnoreNan, L1, L2, Linf,
     LogSumExp, Magnitudes, Max, MaxSegmentSum, MaybeNan, Mean, Min, MinMax, Moments, NanMax, NanMin,
@@ -16,7 +17,7 @@ use crate::input::Stored;
 /// Evaluates an operator; `None` if there is none for these types.
 pub fn evaluate<T>(run: &Run<'_, T>, op: Op) -> Option<Result<Found, Error>>
 where
-    T: Stored + Float + MaybeNan + Simple + Truth,
+    T: Stored<Raw = T> + Float + MaybeNan + Simple + Truth,
     T: Averaged<Mean: Finding>
         + Moments<Output: Finding>
         + Segmented<Acc: SegmentAccumulator<T, Output: Finding>>,
@@ -70,7 +71,8 @@ impl<T: Stored + MaybeNan> Run<'_, T> {
     /// Reduces the pairs of the two arrays, or those without a NaN.
     pub fn either_pairs<M>(&self, op: M) -> Result<Found, Error>
     where
-        M: NeutralIdentity<Item = [T; 2]>,
+        T: Stored<Raw = T>,
+        M: NeutralIdentity<Item = Parts2<T, T>>,
         Value<M>: Finding,
     {
         match self.options.nan {

@@ -14,7 +14,11 @@ use crate::input::Stored;
 /// Evaluates an operator; `None` if there is none for these types.
 pub fn evaluate<T>(run: &Run<'_, T>, op: Op) -> Option<Result<Found, Error>>
 where
-    T: Stored + Integer<Wide: Simple + SegmentAccumulator<T, Output: Finding>> + Simple + Bits + Truth,
+    T: Stored<Raw = T>
+        + Integer<Wide: Simple + SegmentAccumulator<T, Output: Finding>>
+        + Simple
+        + Bits
+        + Truth,
     T: Averaged<Mean: Finding> + Moments<Output: Finding>,
     T: Summed<Squares, Output: Finding> + Summed<Magnitudes, Output: Finding>,
     T: Summed<SquaresUnderRoot, Output: Finding> + Summed<GreatestMagnitude, Output: Finding>,

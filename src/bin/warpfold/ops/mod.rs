@@ -14,6 +14,7 @@ mod table;
 
 use half::{bf16, f16};
 use num_complex::Complex;
+use warpfold::monoid::fused::Parts2;
 use warpfold::{Engine, Monoid, Value};
 
 use self::found::Finding;
@@ -167,7 +168,7 @@ impl<T: Stored> Run<'_, T> {
     fn of_pairs<M>(&self, op: M) -> Result<Found, Error>
     where
         T: Stored<Raw = T>,
-        M: Monoid<Item = [T; 2]>,
+        M: Monoid<Item = Parts2<T, T>>,
         Value<M>: Finding,
     {
         Ok(self.engine.reduce_columns(op, (self.raw, self.with))?.found())
