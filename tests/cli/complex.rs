@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::layout::{file, layout};
-use super::{Files, Npy, ON_COMPLEX, column, fails, is_near, number, reduce};
+use super::{Files, Npy, ON_COMPLEX, column, compensated, fails, is_near, number, reduce};
 
 /// Is that `[re, im]`, rounded to the type of the parts?
 #[track_caller]
@@ -33,7 +33,7 @@ fn check(found: &Value, items: &[Option<(i64, i64)>], part: f64, ignore: bool) {
     let variance = deviations as f64 / 16.0 / (n * n) as f64;
     let reals = [
         ("sumsq", squares as f64 / 16.0),
-        ("l1", moduli().sum()),
+        ("l1", compensated(moduli())),
         ("l2", (squares as f64 / 16.0).sqrt()),
         ("linf", moduli().fold(0.0, f64::max)),
     ];
@@ -43,7 +43,7 @@ fn check(found: &Value, items: &[Option<(i64, i64)>], part: f64, ignore: bool) {
     for (op, expected) in [("var", variance), ("std", variance.sqrt())] {
         match items.len() {
             0 => assert_eq!(found[op], Value::Null),
-            _ => is_near(&found[op], if poisoned { nan } else { expected }, part),
+            _ => is_near(&found[op], if poisoned { nan } else { expected }, part.max(1e-12)),
         }
     }
     let mean = (re as f64 / 4.0 / n as f64, im as f64 / 4.0 / n as f64);
@@ -63,7 +63,8 @@ fn check(found: &Value, items: &[Option<(i64, i64)>], part: f64, ignore: bool) {
     } else {
         assert_eq!((&found["sum"][0], &found["mean"][0]), (&json!("NaN"), &json!("NaN")));
         assert!(number(&found["sum"][1]).is_finite());
-        assert_eq!(found["product"], json!(["NaN", "NaN"]));
+        assert_eq!(found["product"][0], json!("NaN"));
+        assert!(items.len() == 1 || found["product"][1] == json!("NaN"));
     }
 }
 

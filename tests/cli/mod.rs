@@ -98,6 +98,16 @@ fn number(value: &Value) -> f64 {
     }
 }
 
+/// The sum of some positive numbers, with what each addition loses added at the end (A. Neumaier).
+fn compensated(numbers: impl Iterator<Item = f64>) -> f64 {
+    let (sum, lost) = numbers.fold((0.0, 0.0), |(sum, lost): (f64, f64), number| {
+        let next = sum + number;
+        let (large, small) = if sum >= number { (sum, number) } else { (number, sum) };
+        (next, lost + (large - next + small))
+    });
+    sum + lost
+}
+
 /// Is it that number, but for so small a part of it?
 #[track_caller]
 fn is_near(found: &Value, expected: f64, part: f64) {
