@@ -131,7 +131,8 @@ impl<Op: Monoid> Reducer<Op> {
             Place::Sim(simulator) => {
                 Ok(value::<Op>(simulator.reduce(self.op, items, buffers)?, items.is_empty()))
             }
-            _ => self.reduce(items),
+            // Not `reduce`, which would be compiled for strided items too.
+            _ => self.reduce_items(items),
         }
     }
 

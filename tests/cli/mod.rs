@@ -3,7 +3,15 @@
 //! Inputs are written byte by byte here, or are bytes that numpy wrote; expected values come from exact integer
 //! arithmetic. Every failure must be one line that names what is wrong, and the right exit code.
 
+mod bools;
+mod cases;
+mod catalog;
+mod complex;
 mod csv;
+mod dot;
+mod floats;
+mod integers;
+mod layout;
 mod npy;
 mod results;
 mod usage;
@@ -68,6 +76,48 @@ impl Files {
 }
 
 const ALL: &str = "sum,product,min,max";
+
+/// Every operator on one array, by the types that it takes.
+const ON_INTEGERS: &str = "sum,product,min,max,minmax,argmin,argmax,and,or,xor,all,any,count,sumsq,l1,l2,linf,mean,var,\
+                           std,mss";
+const ON_FLOATS: &str = "sum,product,min,max,minmax,argmin,argmax,all,any,count,sumsq,l1,l2,linf,mean,var,std,\
+                         logsumexp,mss";
+const ON_COMPLEX: &str = "sum,product,all,any,count,sumsq,l1,l2,linf,mean,var,std";
+const ON_BOOL: &str = "sum,product,min,max,minmax,argmin,argmax,and,or,xor,all,any,count,mean";
+
+/// Writes an array of one axis.
+fn column<const SIZE: usize>(files: &Files, name: &str, descr: &str, items: &[[u8; SIZE]]) -> PathBuf {
+    files.write(name, Npy::new(descr, &format!("({},)", items.len()), items.concat()).bytes())
+}
+
+/// A result that is a number, or one of the words that stand for those that JSON lacks.
+fn number(value: &Value) -> f64 {
+    match value {
+        Value::String(word) => word.parse().expect("NaN, inf or -inf"),
+        _ => value.as_f64().unwrap_or_else(|| panic!("{value} is not a number")),
+    }
+}
+
+/// The sum of some positive numbers, with what each addition loses added at the end (A. Neumaier).
+fn compensated(numbers: impl Iterator<Item = f64>) -> f64 {
+    let (sum, lost) = numbers.fold((0.0, 0.0), |(sum, lost): (f64, f64), number| {
+        let next = sum + number;
+        let (large, small) = if sum >= number { (sum, number) } else { (number, sum) };
+        (next, lost + (large - next + small))
+    });
+    sum + lost
+}
+
+/// Is it that number, but for so small a part of it?
+#[track_caller]
+fn is_near(found: &Value, expected: f64, part: f64) {
+    let found = number(found);
+    let near = (found - expected).abs() <= part * expected.abs();
+    assert!(
+        near || found == expected || (found.is_nan() && expected.is_nan()),
+        "{found:e}, not {expected:e}"
+    );
+}
 
 /// Reduces a file on the CPU with `--json` and further options; the object.
 fn reduce(path: &std::path::Path, op: &str, options: &[&str]) -> Value {

@@ -8,6 +8,18 @@ use super::{ALL, Files, Npy, be, fails, le, reduce};
 fn every_type_in_both_byte_orders() {
     let files = Files::new();
     let cases = [
+        ("i1", "int8", le!(i8; -7, 3, 5), be!(i8; -7, 3, 5), json!([1, -105, -7, 5])),
+        ("u1", "uint8", le!(u8; 7, 3, 5), be!(u8; 7, 3, 5), json!([15, 105, 3, 7])),
+        ("i2", "int16", le!(i16; -7, 3, 500), be!(i16; -7, 3, 500), json!([496, -10500, -7, 500])),
+        ("u2", "uint16", le!(u16; 7, 3, 500), be!(u16; 7, 3, 500), json!([510, 10500, 3, 500])),
+        (
+            "f2",
+            "float16",
+            // -7, 3, 0.5
+            le!(u16; 0xc700, 0x4200, 0x3800),
+            be!(u16; 0xc700, 0x4200, 0x3800),
+            json!([-3.5, -10.5, -7.0, 3.0]),
+        ),
         ("i4", "int32", le!(i32; -7, 3, 5), be!(i32; -7, 3, 5), json!([1, -105, -7, 5])),
         ("u4", "uint32", le!(u32; 7, 3, 5), be!(u32; 7, 3, 5), json!([15, 105, 3, 7])),
         ("i8", "int64", le!(i64; -7, 3, 5), be!(i64; -7, 3, 5), json!([1, -105, -7, 5])),
@@ -169,35 +181,94 @@ fn refuses(files: &Files, bytes: &[u8], words: &[&str]) {
 fn unsupported_types_are_named() {
     let files = Files::new();
     let cases = [
-        ("'<f2'", "float16"),
-        ("'|b1'", "bool"),
-        ("'|i1'", "int8"),
-        ("'|u1'", "uint8"),
-        ("'<i2'", "int16"),
-        ("'>u2'", "uint16"),
-        ("'<c8'", "complex64"),
-        ("'<c16'", "complex128"),
         ("'<f16'", "longdouble"),
+        ("'<c32'", "clongdouble"),
         ("'|S5'", "bytes"),
         ("'<U5'", "str"),
         ("'<M8[ns]'", "datetime64"),
         ("'<m8'", "timedelta64"),
-        ("'|V2'", "void"),
+        ("'|V3'", "void"),
+        ("'|V22'", "void"),
         ("'|O'", "object"),
         ("'<q4'", "<q4"),
+        ("'<b2'", "<b2"),
         ("''", "\"\""),
         ("'<'", "\"<\""),
         ("[('x', '<f8'), ('y', '<f8', (2, 3))]", "structured"),
         ("[('[', [('(', '<i4')])]", "structured"),
         ("('<f8', (2,))", "structured"),
     ];
+    let known = "bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, \
+                 complex64, complex128";
     for (descr, name) in cases {
         let npy = Npy { descr: descr.to_string(), ..Npy::new("", "(2,)", [0; 16]) };
-        refuses(
-            &files,
-            &npy.bytes(),
-            &["not supported", name, "int32, uint32, int64, uint64, float32, float64"],
-        );
+        refuses(&files, &npy.bytes(), &["not supported", name, known]);
+    }
+}
+
+/// numpy has no bfloat16; its extensions save two bytes without a type.
+#[test]
+fn bytes_without_a_type_need_one() {
+    let files = Files::new();
+    // 1, -3.5, 0.15625
+    let (little, big) = (le!(u16; 0x3f80, 0xc060, 0x3e20), be!(u16; 0x3f80, 0xc060, 0x3e20));
+    for (descr, body) in [("<V2", &little), ("|V2", &little), ("V2", &little), (">V2", &big)] {
+        let npy = Npy::new(descr, "(3,)", &body[..]);
+        let path = files.write("a.npy", npy.bytes());
+        for name in ["bf16", "bfloat16"] {
+            let found = reduce(&path, ALL, &["--dtype", name]);
+            assert_eq!(found["dtype"], json!("bfloat16"));
+            let expected = json!({"sum": -2.34, "product": -0.547, "min": -3.5, "max": 1.0});
+            assert_eq!(found["results"], expected, "{descr}");
+        }
+        refuses(&files, &npy.bytes(), &["2 bytes", &format!("\"{descr}\""), "--dtype bf16"]);
+    }
+    let path = files.write("a.npy", Npy::new("|V2", "(3,)", &little[..]).bytes());
+    assert_eq!(reduce(&path, "max", &["--dtype", "uint16"])["results"]["max"], json!(0xc060));
+    let path = files.write("a.npy", Npy::new("|V16", "(1,)", le!(f64; 1.0, -2.0)).bytes());
+    assert_eq!(reduce(&path, "sum", &["--dtype", "complex128"])["results"]["sum"], json!([1.0, -2.0]));
+    let path = path.to_str().unwrap();
+    let words = ["a.npy: ", "16 bytes", "\"|V16\"", "float32, as --dtype says, takes 4"];
+    fails(["reduce", "--op", "sum", "--dtype", "f32", path], 1, &words);
+}
+
+/// Elsewhere `--dtype` may only say what the file says.
+#[test]
+fn a_type_that_is_not_the_files_is_refused() {
+    let files = Files::new();
+    let path = files.write("a.npy", Npy::new("<f4", "(1,)", le!(f32; 0.5)).bytes());
+    for name in ["float32", "f32"] {
+        assert_eq!(reduce(&path, "sum", &["--dtype", name])["results"]["sum"], json!(0.5));
+    }
+    let path = path.to_str().unwrap();
+    let args = |name| ["reduce", "--op", "sum", "--dtype", name, path];
+    fails(args("int32"), 1, &["a.npy: ", "float32", "--dtype says int32"]);
+    fails(args("bf16"), 1, &["a.npy: ", "float32", "--dtype says bfloat16"]);
+    fails(args("i8"), 2, &["i8", "--dtype", "known are bool, int8", "complex128"]);
+    let path = files.write("a.csv", "x\n1\n");
+    fails(
+        ["reduce", "--op", "sum", "--dtype", "int64", path.to_str().unwrap()],
+        1,
+        &["a.csv", "--dtype is for .npy"],
+    );
+}
+
+/// Each part of a complex number has its own byte order and need not be aligned to the whole.
+#[test]
+fn complex_numbers_of_both_byte_orders() {
+    let files = Files::new();
+    for align in [1, 4, 8, 64] {
+        for (descr, dtype, body) in [
+            ("<c8", "complex64", le!(f32; 1.5, -2.0, 0.25, 8.0)),
+            (">c8", "complex64", be!(f32; 1.5, -2.0, 0.25, 8.0)),
+            ("<c16", "complex128", le!(f64; 1.5, -2.0, 0.25, 8.0)),
+            (">c16", "complex128", be!(f64; 1.5, -2.0, 0.25, 8.0)),
+        ] {
+            let path = files.write("a.npy", Npy { align, ..Npy::new(descr, "(2,)", body) }.bytes());
+            let found = reduce(&path, "sum,product", &[]);
+            assert_eq!((&found["n"], &found["dtype"]), (&json!(2), &json!(dtype)));
+            assert_eq!(found["results"], json!({"sum": [1.75, 6.0], "product": [16.375, 11.5]}), "{descr}");
+        }
     }
 }
 

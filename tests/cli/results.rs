@@ -1,9 +1,10 @@
 //! Values: exact integers, floats that read back, the spelling of what JSON lacks, and real data.
 
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{ALL, Files, Npy, le, reduce, succeeds};
+use super::layout::{file, layout};
+use super::{ALL, Files, Npy, le, number, reduce, succeeds};
 
 /// The object's keys, and each of its values' kind.
 #[test]
@@ -41,6 +42,11 @@ fn a_table_for_people() {
     let path = files.write("b.npy", Npy::new("<i4", "(0,)", []).bytes());
     let stdout = succeeds(["reduce", "--op", "min", path.to_str().unwrap()]);
     assert!(stdout.contains("min      none (no elements)\n"), "{stdout}");
+    let path = files.write("c.npy", Npy::new("<i4", "(3,)", le!(i32; 5, -2, 9)).bytes());
+    let stdout = succeeds(["reduce", "--op", "minmax,argmax,any", path.to_str().unwrap()]);
+    for row in ["minmax   -2 to 9\n", "argmax   9 at 2\n", "any      true\n"] {
+        assert!(stdout.contains(row), "{row:?} is not in {stdout}");
+    }
 }
 
 #[test]
@@ -191,95 +197,6 @@ fn the_co2_series() {
     }
 }
 
-fn number(value: &Value) -> f64 {
-    value.as_f64().expect("a number")
-}
-
-/// How a test file is laid out; none of it may matter.
-#[derive(Clone, Debug)]
-struct Layout {
-    version: u8,
-    big: bool,
-    fortran: bool,
-    align: usize,
-}
-
-fn layout() -> impl Strategy<Value = Layout> {
-    (1..=3u8, any::<bool>(), any::<bool>(), prop_oneof![Just(1), Just(4), Just(16), Just(64)])
-        .prop_map(|(version, big, fortran, align)| Layout { version, big, fortran, align })
-}
-
-/// Elements as a file of the layout; halved into two rows where that is possible.
-fn file<const SIZE: usize>(code: &str, items: &[[u8; SIZE]], layout: &Layout) -> Vec<u8> {
-    let body: Vec<u8> = items
-        .iter()
-        .flat_map(|&little| {
-            let mut bytes = little;
-            if layout.big {
-                bytes.reverse();
-            }
-            bytes
-        })
-        .collect();
-    let n = items.len();
-    let shape = if n.is_multiple_of(2) { format!("(2, {})", n / 2) } else { format!("({n},)") };
-    let sign = if layout.big { '>' } else { '<' };
-    Npy {
-        version: layout.version,
-        order: if layout.fortran { "True" } else { "False" },
-        align: layout.align,
-        ..Npy::new(&format!("{sign}{code}"), &shape, body)
-    }
-    .bytes()
-}
-
-/// Exact results of integers, in 128 bits, cut to 64.
-macro_rules! integer_oracle {
-    ($items:expr, $wide:ty) => {{
-        let items: Vec<i128> = $items.iter().map(|&item| item as i128).collect();
-        let cut = |value: i128| json!(value as $wide);
-        json!({
-            "sum": cut(items.iter().sum()),
-            // Modulo 2^128, of which 64 bits are kept.
-            "product": cut(items.iter().fold(1, |product: i128, &item| product.wrapping_mul(item))),
-            "min": items.iter().min().map(|&item| cut(item)),
-            "max": items.iter().max().map(|&item| cut(item)),
-        })
-    }};
-}
-
-macro_rules! integers_are_exact {
-    ($($name:ident, $type:ty, $wide:ty, $code:literal, $dtype:literal;)*) => {
-        proptest! {
-            #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
-            $(
-                #[test]
-                fn $name(
-                    items in prop_oneof![
-                        prop::collection::vec(any::<$type>(), 0..40),
-                        prop::collection::vec(prop_oneof![Just(<$type>::MIN), Just(<$type>::MAX), (1 as $type)..3], 0..5000),
-                    ],
-                    layout in layout(),
-                ) {
-                    let files = Files::new();
-                    let bytes: Vec<_> = items.iter().map(|item| item.to_le_bytes()).collect();
-                    let path = files.write("a.npy", file($code, &bytes, &layout));
-                    let found = reduce(&path, ALL, &[]);
-                    prop_assert_eq!((&found["n"], &found["dtype"]), (&json!(items.len()), &json!($dtype)));
-                    prop_assert_eq!(&found["results"], &integer_oracle!(items, $wide));
-                }
-            )*
-        }
-    };
-}
-
-integers_are_exact! {
-    int32_is_exact, i32, i64, "i4", "int32";
-    uint32_is_exact, u32, u64, "u4", "uint32";
-    int64_is_exact, i64, i64, "i8", "int64";
-    uint64_is_exact, u64, u64, "u8", "uint64";
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -300,8 +217,8 @@ proptest! {
         let files = Files::new();
         let wide: Vec<_> = items.iter().map(|item| item.to_le_bytes()).collect();
         let narrow: Vec<_> = items.iter().map(|&item| (item as f32).to_le_bytes()).collect();
-        let wide = files.write("wide.npy", file("f8", &wide, &layout));
-        let narrow = files.write("narrow.npy", file("f4", &narrow, &layout));
+        let wide = files.write("wide.npy", file("f8", &wide, 1, &layout));
+        let narrow = files.write("narrow.npy", file("f4", &narrow, 1, &layout));
         let results = reduce(&wide, "sum,min,max", &["--nan", "ignore"])["results"].take();
         prop_assert_eq!(results, json!({"sum": scaled(exact), "min": scaled(least), "max": scaled(greatest)}));
         let results = reduce(&narrow, "sum,min,max", &["--nan", "ignore"])["results"].take();

@@ -15,10 +15,11 @@ fn small(files: &Files) -> String {
 fn unknown_and_repeated_operators_name_the_known_ones() {
     let files = Files::new();
     let path = small(&files);
-    let known = "sum, product, min, max";
+    let known = "known are sum, product, min, max, minmax, argmin, argmax, and, or, xor, all, any, count, sumsq, l1, l2, \
+                 linf, dot, mean, var, std, logsumexp, mss";
     for (op, named) in [
         ("median", "\"median\""),
-        ("sum,mean", "\"mean\""),
+        ("sum,average", "\"average\""),
         ("Sum", "\"Sum\""),
         ("", "\"\""),
         ("sum,", "\"\""),
@@ -51,6 +52,9 @@ fn a_wrong_command_line_is_one_line_and_code_2() {
     fails(["reduce", "--op", "sum", "--nan", "zero", &path], 2, &["zero", "propagate, ignore"]);
     fails(["reduce", "--op", "sum", "--backend", "tpu", &path], 2, &["tpu", "auto, cpu, cuda, sim"]);
     fails(["reduce", "--op", "sum", "--frob", &path], 2, &["--frob"]);
+    fails(["reduce", "--op", "var", "--ddof", "-1", &path], 2, &["--ddof", "-1"]);
+    fails(["reduce", "--op", "var", "--ddof", "nan", &path], 2, &["--ddof", "nan", "not negative"]);
+    fails(["reduce", "--op", "sum", "--ddof", "1", &path], 2, &["--ddof is for --op var and --op std"]);
     fails(["fold"], 2, &["fold"]);
     fails(["info", "--frob"], 2, &["--frob"]);
 }
@@ -74,13 +78,24 @@ fn what_is_no_file_is_named() {
 #[test]
 fn help_and_version_are_complete() {
     let help = succeeds(["--help"]);
-    for word in ["reduce", "info", "Exit codes", "  0  ", "  1  ", "  2  "] {
+    for word in ["reduce", "ops", "info", "Exit codes", "  0  ", "  1  ", "  2  "] {
         assert!(help.contains(word), "{word:?} is not in: {help}");
     }
     let help = succeeds(["reduce", "--help"]);
-    for word in
-        ["--op", "--column", "--backend", "--nan", "--json", "sum, product, min, max", "null", "\"NaN\""]
-    {
+    for word in [
+        "--op",
+        "--column",
+        "--with",
+        "--dtype",
+        "--ddof",
+        "--backend",
+        "--nan",
+        "--json",
+        "sum, product, min, max",
+        "logsumexp, mss",
+        "null",
+        "\"NaN\"",
+    ] {
         assert!(help.contains(word), "{word:?} is not in: {help}");
     }
     for line in help.lines() {
@@ -145,8 +160,13 @@ fn the_cuda_backend_computes_or_says_why_not() {
 fn a_reader_that_has_gone_is_no_error() {
     let files = Files::new();
     let path = small(&files);
-    for args in [vec!["reduce", "--op", "sum", &path], vec!["info"], vec!["--help"], vec!["reduce", "--help"]]
-    {
+    for args in [
+        vec!["reduce", "--op", "sum", &path],
+        vec!["info"],
+        vec!["ops"],
+        vec!["--help"],
+        vec!["reduce", "--help"],
+    ] {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let output = warpfold().args(&args).stdout(writer).stderr(Stdio::piped()).output().unwrap();
@@ -169,8 +189,10 @@ fn results_that_cannot_be_written_are_an_error() {
 fn info_lists_backends_operators_and_types() {
     let json: serde_json::Value = serde_json::from_str(&succeeds(["info", "--json"])).unwrap();
     assert_eq!(json["version"], json!(env!("CARGO_PKG_VERSION")));
-    assert_eq!(json["operators"], json!(["sum", "product", "min", "max"]));
-    assert_eq!(json["dtypes"], json!(["int32", "uint32", "int64", "uint64", "float32", "float64"]));
+    let (operators, dtypes) = (json["operators"].as_array().unwrap(), json["dtypes"].as_array().unwrap());
+    assert_eq!((operators.len(), dtypes.len()), (23, 15));
+    assert_eq!((&operators[0], &operators[22]), (&json!("sum"), &json!("mss")));
+    assert_eq!((&dtypes[0], &dtypes[14]), (&json!("bool"), &json!("complex128")));
     let backends = json["backends"].as_array().unwrap();
     assert_eq!((&backends[0]["name"], &backends[0]["available"]), (&json!("cpu"), &json!(true)));
     assert_eq!(

@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::input::Dtype;
+use crate::ops::Op;
+
 /// Reductions with the same bits on every GPU and on the CPU.
 #[derive(Debug, Parser)]
 #[command(name = "warpfold", version, after_help = EXIT_CODES)]
@@ -18,31 +21,46 @@ Exit codes:
   0  done
   1  the file or the backend is at fault (missing, truncated or foreign file, unknown column,
      unsupported type, no such device)
-  2  the command line is at fault (unknown option or operator)";
+  2  the command line is at fault (unknown option or operator, an operator that does not take
+     the file's type)";
 
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Reduce all elements of a file to one value per operator
     Reduce(Reduce),
+    /// List the operators: what each takes, gives and does in doubt
+    Ops(Ops),
     /// Show the backends, their devices, and what was built in
     Info(Info),
 }
 
 /// `warpfold reduce`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = REDUCE_HELP)]
+#[command(after_help = reduce_help())]
 pub struct Reduce {
     /// An array in numpy's .npy format, or a .csv file with a header row
     pub file: PathBuf,
 
-    /// Operators, separated by commas: sum, product, min, max
+    /// Operators, separated by commas (see below; warpfold ops says what each does)
     #[arg(long, value_name = "OPS", required = true)]
     pub op: Vec<String>,
 
     /// The column of a .csv file to reduce; may be left out if there is only one
     #[arg(long, value_name = "NAME")]
     pub column: Option<String>,
+
+    /// The second array of --op dot: a file like the first, with elements of the same type and number
+    #[arg(long, value_name = "FILE")]
+    pub with: Option<PathBuf>,
+
+    /// What the elements of a .npy file are. Needed for bfloat16, which numpy has no type for
+    #[arg(long, value_name = "TYPE", value_parser = parse_dtype)]
+    pub dtype: Option<Dtype>,
+
+    /// What var and std take from the number of elements that they divide by, as numpy's ddof [default: 0]
+    #[arg(long, value_name = "NUMBER", value_parser = parse_ddof, allow_negative_numbers = true)]
+    pub ddof: Option<f64>,
 
     /// Where to compute; auto takes the GPU if there is one, else the CPU
     #[arg(long, value_enum, default_value_t = BackendChoice::Auto)]
@@ -57,30 +75,70 @@ pub struct Reduce {
     pub json: bool,
 }
 
+/// What `warpfold reduce --help` ends with.
+fn reduce_help() -> String {
+    let mut operators = String::new();
+    let mut column = 0;
+    for name in Op::known().split_inclusive(", ") {
+        if column + name.len() > 90 {
+            operators.push_str("\n  ");
+            column = 0;
+        }
+        operators.push_str(name);
+        column += name.len();
+    }
+    format!("Operators:\n  {operators}\n\n{REDUCE_HELP}")
+}
+
 const REDUCE_HELP: &str = "\
 Files:
-  .npy  int32, uint32, int64, uint64, float32 or float64, either byte order, C or Fortran order,
-        any number of dimensions. Elements are reduced in the order in which they are stored.
+  .npy  bool, int8 to int64, uint8 to uint64, float16, float32, float64, complex64 or complex128,
+        either byte order, C or Fortran order, any number of dimensions. Two bytes without a type
+        (|V2) are bfloat16 with --dtype bf16. Elements are reduced in the order in which they are
+        stored, by argmin, argmax and mss in logical order, the last axis running fastest.
   .csv  One column, comma-separated, first row = names. The column is int64 if it has cells and
         every one is an integer that fits, else float64; an empty cell is NaN. Spaces around a
         cell do not count, lines without any character are skipped.
 
 Results:
-  sum, product  Integers keep their sign and have 64 bits, wrapping on overflow. Floats keep their
-                type; float32 is computed in float64, a sum of float64 in twice its precision.
-                The sum of nothing is 0, the product of nothing 1.
-  min, max      The element itself; -0.0 counts as less than 0.0. Of nothing: none (JSON: null).
-  With --nan ignore a NaN counts as 0 in a sum and as 1 in a product; min and max of nothing but
-  NaNs are NaN. Integers have no NaN.
+  Sums and products of integers keep their sign and have 64 bits, wrapping on overflow. Floats keep
+  their type and are computed in a wider one. A minimum of nothing is none (JSON: null).
+  With --nan ignore NaNs are left out. Integers have no NaN.
+  warpfold ops lists the rules of every operator.
 
 JSON:
   {\"file\", \"n\", \"dtype\", \"backend\", \"elapsed_ms\", \"results\": {OP: VALUE, ...}}
   n counts all elements, NaNs too. Integers are exact, floats short decimals that read back as the
-  same value of their type; NaN and infinities are the strings \"NaN\", \"inf\", \"-inf\".
+  same value of their type; NaN and infinities are the strings \"NaN\", \"inf\", \"-inf\". minmax is
+  {\"min\", \"max\"}, argmin and argmax are {\"index\", \"value\"}, a complex number is [re, im].
   elapsed_ms is the time of the reductions, without that of opening the file and the device.
 
-Example:
-  warpfold reduce --op sum,min,max data/co2.npy --nan ignore";
+Examples:
+  warpfold reduce --op sum,min,max data/co2.npy --nan ignore
+  warpfold reduce --op dot a.npy --with b.npy";
+
+fn parse_dtype(name: &str) -> Result<Dtype, String> {
+    Dtype::parse(name).ok_or_else(|| format!("known are {}", Dtype::known()))
+}
+
+fn parse_ddof(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(ddof) if ddof.is_finite() && ddof >= 0.0 => Ok(ddof),
+        _ => Err("it is a number that is not negative".to_string()),
+    }
+}
+
+/// `warpfold ops`.
+#[derive(Debug, clap::Args)]
+pub struct Ops {
+    /// Print one JSON array instead of text
+    #[arg(long)]
+    pub json: bool,
+
+    /// Print the page docs/operators.md
+    #[arg(long, hide = true, conflicts_with = "json")]
+    pub markdown: bool,
+}
 
 /// `warpfold info`.
 #[derive(Debug, clap::Args)]

@@ -18,6 +18,16 @@ pub enum Error {
         /// What is wrong with it.
         source: InputError,
     },
+    /// Two files do not go together.
+    #[error("{}: holds {problem} as {} does", with.display(), file.display())]
+    Mismatch {
+        /// The first.
+        file: PathBuf,
+        /// The second.
+        with: PathBuf,
+        /// What the second holds that the first does not.
+        problem: String,
+    },
     /// There is no GPU to use, or no code for one.
     #[error("--backend cuda: {0} (--backend cpu needs no GPU)")]
     NoCuda(warpfold::Error),
@@ -34,7 +44,8 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Usage(_) => 2,
-            Error::Input { .. } | Error::NoCuda(_) | Error::Backend(_) | Error::Output(_) => 1,
+            Error::Input { .. } | Error::Mismatch { .. } => 1,
+            Error::NoCuda(_) | Error::Backend(_) | Error::Output(_) => 1,
         }
     }
 }

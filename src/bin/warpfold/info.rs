@@ -8,7 +8,7 @@ use warpfold::{BUILTINS, DeviceInfo, Engine};
 
 use crate::error::Error;
 use crate::input::Dtype;
-use crate::ops::Op;
+use crate::ops::TABLE;
 use crate::output::json_line;
 
 /// What this build can do on this machine, in the order in which JSON gives it.
@@ -17,8 +17,8 @@ struct Info {
     version: &'static str,
     backends: [BackendStatus; 3],
     devices: Vec<Device>,
-    operators: [&'static str; 4],
-    dtypes: [&'static str; 6],
+    operators: Vec<&'static str>,
+    dtypes: Vec<&'static str>,
     kernels: Vec<Kernel>,
 }
 
@@ -101,8 +101,8 @@ pub fn report(json: bool) -> Result<String, Error> {
             },
         ],
         devices: devices.into_iter().map(Device::from).collect(),
-        operators: Op::ALL.map(Op::name),
-        dtypes: Dtype::ALL.map(Dtype::name),
+        operators: TABLE.iter().map(|operator| operator.name).collect(),
+        dtypes: Dtype::ALL.into_iter().map(Dtype::name).collect(),
         kernels: BUILTINS
             .modules
             .iter()

@@ -1,6 +1,7 @@
 //! The command `warpfold`: reductions of files, on the GPU or the CPU.
 
 mod args;
+mod catalog;
 mod error;
 mod info;
 mod input;
@@ -9,6 +10,7 @@ mod output;
 mod progress;
 
 use std::io::{self, ErrorKind, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -16,6 +18,8 @@ use clap::Parser;
 
 use crate::args::{Args, Command, Reduce};
 use crate::error::Error;
+use crate::input::{Array, Reading};
+use crate::ops::{Op, Options};
 use crate::output::Report;
 
 fn main() -> ExitCode {
@@ -51,6 +55,7 @@ fn one_line(message: &str) -> String {
 fn run(args: &Args) -> Result<(), Error> {
     let text = match &args.command {
         Command::Reduce(reduce) => run_reduce(reduce)?,
+        Command::Ops(options) => catalog::report(options)?,
         Command::Info(options) => info::report(options.json)?,
     };
     let mut stdout = io::stdout().lock();
@@ -60,12 +65,19 @@ fn run(args: &Args) -> Result<(), Error> {
 /// Reduces one file; the text to print.
 fn run_reduce(args: &Reduce) -> Result<String, Error> {
     let list = ops::parse_list(&args.op)?;
-    let array = input::open(&args.file, args.column.as_deref())?;
+    check_options(args, &list)?;
+    let reading = Reading { column: args.column.as_deref(), dtype: args.dtype };
+    let array = input::open(&args.file, reading)?;
+    let with = args.with.as_deref().map(|path| open_with(args, path, reading, &array)).transpose()?;
+    if let Some(&op) = list.iter().find(|op| !op.takes(array.data.dtype())) {
+        return Err(ops::refusal(op, array.data.dtype()));
+    }
     let engine = ops::engine(args.backend)?;
+    let options = Options { nan: args.nan, ddof: args.ddof.unwrap_or(0.0) };
     let start = Instant::now();
     let mut results = Vec::with_capacity(list.len());
     for op in list {
-        let value = ops::evaluate(&engine, op, args.nan, &array.data)?;
+        let value = ops::evaluate(&engine, op, options, &array, with.as_ref())?;
         results.push((op.name(), value));
     }
     let elapsed_ms = start.elapsed().as_nanos() as f64 / 1e6;
@@ -78,4 +90,36 @@ fn run_reduce(args: &Reduce) -> Result<String, Error> {
         results: output::Results(results),
     };
     if args.json { output::json_line(&report) } else { Ok(report.table()) }
+}
+
+/// Are there options that no operator of the list heeds, or is one missing?
+fn check_options(args: &Reduce, list: &[Op]) -> Result<(), Error> {
+    let usage = |message: &str| Err(Error::Usage(message.to_string()));
+    let two = list.iter().any(|op| op.takes_two());
+    if two && args.with.is_none() {
+        return usage("--op dot takes two arrays: name the file of the second with --with");
+    }
+    if !two && args.with.is_some() {
+        return usage("--with is for --op dot; the other operators take one array");
+    }
+    if args.ddof.is_some() && !list.iter().any(|op| op.takes_ddof()) {
+        return usage("--ddof is for --op var and --op std");
+    }
+    Ok(())
+}
+
+/// Opens the second file, which must go with the first.
+fn open_with(args: &Reduce, path: &Path, reading: Reading<'_>, array: &Array) -> Result<Array, Error> {
+    let with = input::open(path, reading)?;
+    let mismatch =
+        |problem: String| Error::Mismatch { file: args.file.clone(), with: path.to_path_buf(), problem };
+    let (found, expected) = (with.data.dtype().name(), array.data.dtype().name());
+    if found != expected {
+        return Err(mismatch(format!("{found} elements, not {expected}")));
+    }
+    let (found, expected) = (with.data.len(), array.data.len());
+    if found != expected {
+        return Err(mismatch(format!("{found} elements, not {expected}")));
+    }
+    Ok(with)
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use csv::{ByteRecord, ErrorKind, Position, ReaderBuilder, Trim};
 
-use super::{Buffer, Data, quoted};
+use super::{Data, quoted};
 
 /// What can be wrong with a `.csv` file.
 #[derive(Debug, thiserror::Error)]
@@ -63,9 +63,9 @@ pub fn read(file: &File, column: Option<&str>) -> Result<Data, CsvError> {
         }
     }
     Ok(match numbers {
-        Numbers::Integers(integers) if !integers.is_empty() => Data::Int64(Buffer::Owned(integers)),
-        Numbers::Integers(_) => Data::Float64(Buffer::Owned(Vec::new())),
-        Numbers::Floats(floats) => Data::Float64(Buffer::Owned(floats)),
+        Numbers::Integers(integers) if !integers.is_empty() => Data::of_integers(integers),
+        Numbers::Integers(_) => Data::of_floats(Vec::new()),
+        Numbers::Floats(floats) => Data::of_floats(floats),
     })
 }
 

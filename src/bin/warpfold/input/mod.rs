@@ -1,120 +1,17 @@
 //! Reading arrays from files.
 
 mod csv;
+mod data;
+mod dtype;
 mod npy;
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::Path;
 
-use memmap2::Mmap;
-
+pub use self::data::{Array, Data, Stored};
+pub use self::dtype::{Class, Dtype};
 use crate::error::Error;
-
-/// An array from a file.
-#[derive(Debug)]
-pub struct Array {
-    /// The elements, in the order in which the file stores them.
-    pub data: Data,
-}
-
-/// Elements of one of the types that can be read.
-#[derive(Debug)]
-pub enum Data {
-    Int32(Buffer<i32>),
-    Uint32(Buffer<u32>),
-    Int64(Buffer<i64>),
-    Uint64(Buffer<u64>),
-    Float32(Buffer<f32>),
-    Float64(Buffer<f64>),
-}
-
-impl Data {
-    /// The number of elements.
-    pub fn len(&self) -> usize {
-        match self {
-            Data::Int32(items) => items.as_slice().len(),
-            Data::Uint32(items) => items.as_slice().len(),
-            Data::Int64(items) => items.as_slice().len(),
-            Data::Uint64(items) => items.as_slice().len(),
-            Data::Float32(items) => items.as_slice().len(),
-            Data::Float64(items) => items.as_slice().len(),
-        }
-    }
-
-    /// The type of the elements.
-    pub fn dtype(&self) -> Dtype {
-        match self {
-            Data::Int32(_) => Dtype::Int32,
-            Data::Uint32(_) => Dtype::Uint32,
-            Data::Int64(_) => Dtype::Int64,
-            Data::Uint64(_) => Dtype::Uint64,
-            Data::Float32(_) => Dtype::Float32,
-            Data::Float64(_) => Dtype::Float64,
-        }
-    }
-}
-
-/// The element types that can be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dtype {
-    Int32,
-    Uint32,
-    Int64,
-    Uint64,
-    Float32,
-    Float64,
-}
-
-impl Dtype {
-    /// Every type, in the order in which they are listed.
-    pub const ALL: [Dtype; 6] =
-        [Dtype::Int32, Dtype::Uint32, Dtype::Int64, Dtype::Uint64, Dtype::Float32, Dtype::Float64];
-
-    /// numpy's name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Dtype::Int32 => "int32",
-            Dtype::Uint32 => "uint32",
-            Dtype::Int64 => "int64",
-            Dtype::Uint64 => "uint64",
-            Dtype::Float32 => "float32",
-            Dtype::Float64 => "float64",
-        }
-    }
-
-    /// Bytes per element.
-    pub const fn size(self) -> u64 {
-        match self {
-            Dtype::Int32 | Dtype::Uint32 | Dtype::Float32 => 4,
-            Dtype::Int64 | Dtype::Uint64 | Dtype::Float64 => 8,
-        }
-    }
-
-    /// The names of all types, for messages.
-    fn known() -> String {
-        Dtype::ALL.map(Dtype::name).join(", ")
-    }
-}
-
-/// Elements, either where the file is mapped or in memory of their own.
-#[derive(Debug)]
-pub enum Buffer<T> {
-    /// `len` bytes of the mapping from `start` on; they are aligned, whole elements in this machine's byte order.
-    Mapped { map: Mmap, start: usize, len: usize },
-    /// Converted elements.
-    Owned(Vec<T>),
-}
-
-impl<T: bytemuck::Pod> Buffer<T> {
-    /// The elements.
-    pub fn as_slice(&self) -> &[T] {
-        match self {
-            Buffer::Mapped { map, start, len } => bytemuck::cast_slice(&map[*start..*start + *len]),
-            Buffer::Owned(items) => items,
-        }
-    }
-}
 
 /// What can be wrong with a file.
 #[derive(Debug, thiserror::Error)]
@@ -135,20 +32,33 @@ pub enum InputError {
     UnknownFormat,
     #[error("--column is for .csv files; a .npy file has no columns")]
     ColumnOfNpy,
+    #[error("--dtype is for .npy files; a .csv file's column is int64 or float64, as its cells are")]
+    DtypeOfCsv,
+    #[error("holds elements of type {found}, and --dtype says {wanted}", found = found.name(), wanted = wanted.name())]
+    OtherDtype { found: Dtype, wanted: Dtype },
     #[error("{0}")]
     Npy(#[from] npy::NpyError),
     #[error("{0}")]
     Csv(#[from] csv::CsvError),
 }
 
+/// What the command line says of a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading<'a> {
+    /// The column of a `.csv` file.
+    pub column: Option<&'a str>,
+    /// What the elements of a `.npy` file are.
+    pub dtype: Option<Dtype>,
+}
+
 /// Opens a file and reads the array in it, mapping it into memory where its bytes can be used as they are.
 ///
 /// A file is a .npy file if it starts with numpy's signature or is named so, else a .csv file if it is named so.
-pub fn open(path: &Path, column: Option<&str>) -> Result<Array, Error> {
-    open_array(path, column).map_err(|source| Error::Input { path: path.to_path_buf(), source })
+pub fn open(path: &Path, reading: Reading<'_>) -> Result<Array, Error> {
+    open_array(path, reading).map_err(|source| Error::Input { path: path.to_path_buf(), source })
 }
 
-fn open_array(path: &Path, column: Option<&str>) -> Result<Array, InputError> {
+fn open_array(path: &Path, Reading { column, dtype }: Reading<'_>) -> Result<Array, InputError> {
     let metadata = std::fs::metadata(path)?;
     if metadata.is_dir() {
         return Err(InputError::Directory);
@@ -167,10 +77,11 @@ fn open_array(path: &Path, column: Option<&str>) -> Result<Array, InputError> {
     } else if start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06") {
         Err(InputError::Zip)
     } else if start == npy::SIGNATURE || named("npy") {
-        let data = npy::read(&file)?;
-        if column.is_some() { Err(InputError::ColumnOfNpy) } else { Ok(Array { data }) }
+        let array = npy::read(&file, dtype)?;
+        if column.is_some() { Err(InputError::ColumnOfNpy) } else { Ok(array) }
     } else if named("csv") {
-        Ok(Array { data: csv::read(&file, column)? })
+        let data = csv::read(&file, column)?;
+        if dtype.is_some() { Err(InputError::DtypeOfCsv) } else { Ok(Array::column(data)) }
     } else {
         Err(InputError::UnknownFormat)
     }

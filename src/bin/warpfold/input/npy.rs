@@ -5,10 +5,9 @@
 
 use std::fs::File;
 
-use bytemuck::Pod;
 use memmap2::Mmap;
 
-use super::{Buffer, Data, Dtype, quoted};
+use super::{Array, Data, Dtype, InputError, quoted};
 
 /// What every `.npy` file starts with.
 pub const SIGNATURE: &[u8; 6] = b"\x93NUMPY";
@@ -28,6 +27,13 @@ pub enum NpyError {
     Header { problem: &'static str, at: usize },
     #[error("elements of type {0} are not supported; supported are {known}", known = Dtype::known())]
     Unsupported(String),
+    #[error(
+        "elements are {size} bytes that numpy has no type for ({descr}); say with --dtype what they are, such as \
+         --dtype {example}"
+    )]
+    Untyped { size: usize, descr: String, example: &'static str },
+    #[error("elements are {size} bytes each ({descr}), and {dtype}, as --dtype says, takes {needed}")]
+    OtherSize { size: usize, descr: String, dtype: &'static str, needed: usize },
     #[error("claims the shape {shape} of {dtype}, which is more bytes than 64 bits can count")]
     Overflow { shape: String, dtype: &'static str },
     #[error(
@@ -42,38 +48,37 @@ pub enum NpyError {
     Trailing { shape: String, dtype: &'static str, expected: u64, header: usize, found: u64 },
 }
 
-/// Reads the array, leaving it in the mapped file where its bytes can be used as they are.
-pub fn read(file: &File) -> Result<Data, NpyError> {
+/// Reads the array, leaving it in the mapped file where its bytes can be used as they are. `wanted` is what `--dtype` says.
+pub fn read(file: &File, wanted: Option<Dtype>) -> Result<Array, InputError> {
     // SAFETY: the mapping is read-only. That no other program truncates or rewrites the file meanwhile is what every
-    // mapping rests on; the command documents that its input must not change while it runs.
+    // mapping rests on; the command documents that its input must not change while it runs. Whatever bytes are there are
+    // values of the types that elements are stored as.
     let map = unsafe { Mmap::map(file) }.map_err(NpyError::Map)?;
     let header = Header::parse(&map)?;
-    let (dtype, order) = element_type(&header.descr)?;
-    let shape = || shape_text(&header.shape);
-    let start = header.data_start;
-    let expected = element_count(&header.shape)
-        .and_then(|n| n.checked_mul(dtype.size()))
-        .ok_or_else(|| NpyError::Overflow { shape: shape(), dtype: dtype.name() })?;
-    let found = (map.len() - start) as u64;
+    let (dtype, order) = element_type(&header.descr, wanted)?;
+    check_length(&header, dtype, (map.len() - header.data_start) as u64)?;
+    let dtype = dtype.checked(wanted)?;
+    let data = Data::of_file(map, header.data_start, dtype, order != NATIVE);
+    Ok(Array::new(data, header.shape, header.fortran_order))
+}
+
+/// Are the bytes after the header, `found` of them, those that it promises?
+fn check_length(header: &Header, dtype: Dtype, found: u64) -> Result<(), NpyError> {
+    let (shape, start, dtype, size) =
+        (shape_text(&header.shape), header.data_start, dtype.name(), dtype.size() as u64);
+    let Some(expected) = element_count(&header.shape).and_then(|n| n.checked_mul(size)) else {
+        return Err(NpyError::Overflow { shape, dtype });
+    };
     if found < expected {
-        let (shape, dtype) = (shape(), dtype.name());
         return Err(NpyError::Truncated { shape, dtype, expected, header: start, found });
     }
     if found > expected {
-        let (shape, dtype) = (shape(), dtype.name());
         return Err(NpyError::Trailing { shape, dtype, expected, header: start, found });
     }
-    Ok(match dtype {
-        Dtype::Int32 => Data::Int32(elements(map, start, order, i32::from_le_bytes, i32::from_be_bytes)),
-        Dtype::Uint32 => Data::Uint32(elements(map, start, order, u32::from_le_bytes, u32::from_be_bytes)),
-        Dtype::Int64 => Data::Int64(elements(map, start, order, i64::from_le_bytes, i64::from_be_bytes)),
-        Dtype::Uint64 => Data::Uint64(elements(map, start, order, u64::from_le_bytes, u64::from_be_bytes)),
-        Dtype::Float32 => Data::Float32(elements(map, start, order, f32::from_le_bytes, f32::from_be_bytes)),
-        Dtype::Float64 => Data::Float64(elements(map, start, order, f64::from_le_bytes, f64::from_be_bytes)),
-    })
+    Ok(())
 }
 
-/// The order of the bytes in an element.
+/// The order of the bytes in a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ByteOrder {
     Little,
@@ -81,23 +86,6 @@ enum ByteOrder {
 }
 
 const NATIVE: ByteOrder = if cfg!(target_endian = "little") { ByteOrder::Little } else { ByteOrder::Big };
-
-/// All that follows `start`, in place if it is in native order and aligned, else converted.
-fn elements<T: Pod, const SIZE: usize>(
-    map: Mmap,
-    start: usize,
-    order: ByteOrder,
-    from_le: fn([u8; SIZE]) -> T,
-    from_be: fn([u8; SIZE]) -> T,
-) -> Buffer<T> {
-    let bytes = &map[start..];
-    if order == NATIVE && bytemuck::try_cast_slice::<u8, T>(bytes).is_ok() {
-        let len = bytes.len();
-        return Buffer::Mapped { map, start, len };
-    }
-    let convert = if order == ByteOrder::Little { from_le } else { from_be };
-    Buffer::Owned(bytes.as_chunks::<SIZE>().0.iter().map(|&chunk| convert(chunk)).collect())
-}
 
 /// The number of elements; `None` if it does not fit. An empty axis makes any shape empty.
 fn element_count(shape: &[u64]) -> Option<u64> {
@@ -115,8 +103,8 @@ fn shape_text(shape: &[u64]) -> String {
     }
 }
 
-/// The element type and byte order of a type string such as `<f8`.
-fn element_type(descr: &Descr) -> Result<(Dtype, ByteOrder), NpyError> {
+/// The element type and byte order of a type string such as `<f8`. Bytes without a type (`|V2`) are of the wanted one.
+fn element_type(descr: &Descr, wanted: Option<Dtype>) -> Result<(Dtype, ByteOrder), NpyError> {
     let descr = match descr {
         Descr::Plain(text) => text,
         Descr::Structured => return Err(NpyError::Unsupported("structured (a list of fields)".to_string())),
@@ -127,12 +115,25 @@ fn element_type(descr: &Descr) -> Result<(Dtype, ByteOrder), NpyError> {
         [b'=' | b'|', kind @ ..] | kind => (NATIVE, kind),
     };
     let dtype = match kind {
+        b"b1" => Dtype::Bool,
+        b"i1" => Dtype::Int8,
+        b"i2" => Dtype::Int16,
         b"i4" => Dtype::Int32,
-        b"u4" => Dtype::Uint32,
         b"i8" => Dtype::Int64,
+        b"u1" => Dtype::Uint8,
+        b"u2" => Dtype::Uint16,
+        b"u4" => Dtype::Uint32,
         b"u8" => Dtype::Uint64,
+        b"f2" => Dtype::Float16,
         b"f4" => Dtype::Float32,
         b"f8" => Dtype::Float64,
+        b"c8" => Dtype::Complex64,
+        b"c16" => Dtype::Complex128,
+        b"V1" => untyped(1, descr, wanted)?,
+        b"V2" => untyped(2, descr, wanted)?,
+        b"V4" => untyped(4, descr, wanted)?,
+        b"V8" => untyped(8, descr, wanted)?,
+        b"V16" => untyped(16, descr, wanted)?,
         _ => {
             let code = quoted(descr.as_bytes());
             return Err(NpyError::Unsupported(match numpy_name(kind) {
@@ -144,18 +145,29 @@ fn element_type(descr: &Descr) -> Result<(Dtype, ByteOrder), NpyError> {
     Ok((dtype, order))
 }
 
+/// The type of elements of which numpy knows the size only. ml_dtypes saves bfloat16 so.
+fn untyped(size: usize, descr: &str, wanted: Option<Dtype>) -> Result<Dtype, NpyError> {
+    let descr = quoted(descr.as_bytes());
+    match wanted {
+        Some(dtype) if dtype.size() == size => Ok(dtype),
+        Some(dtype) => Err(NpyError::OtherSize { size, descr, dtype: dtype.name(), needed: dtype.size() }),
+        None => {
+            let example = match size {
+                1 => "int8",
+                2 => "bf16",
+                4 => "float32",
+                8 => "float64",
+                _ => "complex128",
+            };
+            Err(NpyError::Untyped { size, descr, example })
+        }
+    }
+}
+
 /// numpy's name for the types of its own that are not supported.
 fn numpy_name(kind: &[u8]) -> Option<&'static str> {
     Some(match kind {
-        b"b1" => "bool",
-        b"i1" => "int8",
-        b"u1" => "uint8",
-        b"i2" => "int16",
-        b"u2" => "uint16",
-        b"f2" => "float16",
         b"f16" => "longdouble",
-        b"c8" => "complex64",
-        b"c16" => "complex128",
         b"c32" => "clongdouble",
         [b'O', ..] => "object (pickled Python objects)",
         [b'S' | b'a', ..] => "bytes",
@@ -176,11 +188,11 @@ enum Descr {
     Structured,
 }
 
-/// A parsed header. Whether the elements lie in C or Fortran order makes no difference to a reduction of all of them,
-/// which follows the file, so `fortran_order` is checked and dropped.
+/// A parsed header.
 #[derive(Debug)]
 struct Header {
     descr: Descr,
+    fortran_order: bool,
     shape: Vec<u64>,
     data_start: usize,
 }
@@ -247,9 +259,9 @@ impl Dictionary<'_> {
             return Err(self.error("text follows the dictionary"));
         }
         let descr = descr.ok_or_else(|| self.error("'descr' is missing"))?;
-        fortran_order.ok_or_else(|| self.error("'fortran_order' is missing"))?;
+        let fortran_order = fortran_order.ok_or_else(|| self.error("'fortran_order' is missing"))?;
         let shape = shape.ok_or_else(|| self.error("'shape' is missing"))?;
-        Ok(Header { descr, shape, data_start })
+        Ok(Header { descr, fortran_order, shape, data_start })
     }
 
     fn error(&self, problem: &'static str) -> NpyError {
@@ -376,7 +388,7 @@ mod tests {
 
     use super::*;
 
-    fn float64(order: &str, header_len: usize) -> Buffer<f64> {
+    fn float64(order: &str, header_len: usize) -> Data {
         let mut file = tempfile::tempfile().unwrap();
         let header = format!("{{'descr': '{order}f8', 'fortran_order': False, 'shape': (1000,)}}");
         file.write_all(b"\x93NUMPY\x01\x00").unwrap();
@@ -386,23 +398,19 @@ mod tests {
             let value = f64::from(i);
             file.write_all(&if order == "<" { value.to_le_bytes() } else { value.to_be_bytes() }).unwrap();
         }
-        match read(&file).unwrap() {
-            Data::Float64(items) => {
-                assert!(items.as_slice().iter().enumerate().all(|(i, &item)| item == i as f64));
-                items
-            }
-            other => panic!("read as {:?}", other.dtype()),
-        }
+        let data = read(&file, None).unwrap().data;
+        assert!(data.raw::<f64>().iter().enumerate().all(|(i, &item)| item == i as f64));
+        data
     }
 
     #[test]
     fn elements_are_copied_only_where_they_must_be() {
         let native = if cfg!(target_endian = "little") { "<" } else { ">" };
         let foreign = if cfg!(target_endian = "little") { ">" } else { "<" };
-        assert!(matches!(float64(native, 128), Buffer::Mapped { .. }));
-        assert!(matches!(float64(native, 80), Buffer::Mapped { .. }));
-        assert!(matches!(float64(native, 81), Buffer::Owned(_)));
-        assert!(matches!(float64(native, 84), Buffer::Owned(_)));
-        assert!(matches!(float64(foreign, 128), Buffer::Owned(_)));
+        assert!(float64(native, 128).is_mapped());
+        assert!(float64(native, 80).is_mapped());
+        assert!(!float64(native, 81).is_mapped());
+        assert!(!float64(native, 84).is_mapped());
+        assert!(!float64(foreign, 128).is_mapped());
     }
 }
