@@ -37,6 +37,9 @@ pub struct Options {
     /// Fail where a kernel has a stack frame or spills without an allowance, where anything is warned of, or without ptxas
     #[arg(long)]
     strict: bool,
+    /// Features of the kernel crate, in place of its default ones
+    #[arg(long = "feature", value_name = "FEATURE")]
+    features: Vec<String>,
     /// Only entries whose name contains this
     filter: Option<String>,
 }
@@ -45,7 +48,7 @@ pub struct Options {
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let archs = if options.archs.is_empty() { ARCHS.to_vec() } else { options.archs.clone() };
     let crate_folder = options.kernel_crate.clone().unwrap_or_else(|| workspace.root.join("builtins"));
-    let build = build(workspace, &crate_folder, &archs, options.strict)?;
+    let build = build(workspace, &crate_folder, &archs, options)?;
     if let Some(folder) = &options.keep {
         keep(&build, folder)?;
     }
@@ -70,12 +73,16 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Builds a kernel crate and assembles it for every one of `archs`. If `strict`, local memory is an error.
-fn build(workspace: &Workspace, crate_folder: &Path, archs: &[Arch], strict: bool) -> Result<Build> {
-    let builder = CudaBuilder::new(crate_folder)
+/// Builds a kernel crate and assembles it for every one of `archs`. If strict, local memory is an error.
+fn build(workspace: &Workspace, crate_folder: &Path, archs: &[Arch], options: &Options) -> Result<Build> {
+    let mut builder = CudaBuilder::new(crate_folder);
+    if !options.features.is_empty() {
+        builder = builder.no_default_features().features(options.features.iter().cloned());
+    }
+    let builder = builder
         .archs(archs.iter().copied())
         .cubin(archs.iter().copied())
-        .strict(strict)
+        .strict(options.strict)
         .out_dir(workspace.target.join("xtask-ptx"))
         // The folder that the facade's build script uses too, so that `core` is compiled once.
         .target_dir(workspace.target.join("warpfold-ptx"))
