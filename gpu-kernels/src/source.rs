@@ -324,7 +324,7 @@ impl<Op: Monoid, S: Source<Item = Op::Item>> Over<Op, S> {
     ///
     /// Whenever this is reduced, over `n` positions, the source's arrays have at least `n` items, in memory of the
     /// reducing backend, which nothing writes meanwhile; and nothing else uses those that it writes. The same holds of
-    /// every index that `lift` and `push` are called with.
+    /// every index that `lift`, `push` and `fold_many` are called with.
     pub const unsafe fn new(op: Op, source: S) -> Self {
         Over { source, op }
     }
@@ -341,6 +341,7 @@ impl<Op: Monoid, S: Source<Item = Op::Item>> Monoid for Over<Op, S> {
     type Output = Op::Output;
     type Empty = Op::Empty;
     const COMMUTATIVE: bool = Op::COMMUTATIVE;
+    const ANY_ORDER: bool = Op::ANY_ORDER;
     #[inline(always)]
     fn identity(&self) -> Op::Acc {
         let Over { op, .. } = *self;
@@ -362,6 +363,12 @@ impl<Op: Monoid, S: Source<Item = Op::Item>> Monoid for Over<Op, S> {
         let Over { op, source } = *self;
         // SAFETY: promised when this was made.
         op.push(acc, unsafe { source.get(index) }, index)
+    }
+    #[inline(always)]
+    fn fold_many<const N: usize>(&self, _: [Position; N], index: u64) -> Op::Acc {
+        let Over { op, source } = *self;
+        // SAFETY: promised when this was made; each item is asked for once.
+        op.fold_many(core::array::from_fn::<_, N, _>(|i| unsafe { source.get(index + i as u64) }), index)
     }
     #[inline(always)]
     fn finish(&self, acc: Op::Acc) -> Op::Output {
@@ -435,6 +442,7 @@ impl<Op: Monoid> Monoid for InitialAt<Op> {
     type Output = Op::Output;
     type Empty = GivesIdentity;
     const COMMUTATIVE: bool = Op::COMMUTATIVE;
+    const ANY_ORDER: bool = Op::ANY_ORDER;
     #[inline(always)]
     fn identity(&self) -> Op::Acc {
         let InitialAt { op, .. } = *self;
@@ -454,6 +462,11 @@ impl<Op: Monoid> Monoid for InitialAt<Op> {
     fn push(&self, acc: Op::Acc, item: Op::Item, index: u64) -> Op::Acc {
         let InitialAt { op, .. } = *self;
         op.push(acc, item, index)
+    }
+    #[inline(always)]
+    fn fold_many<const N: usize>(&self, items: [Op::Item; N], index: u64) -> Op::Acc {
+        let InitialAt { op, .. } = *self;
+        op.fold_many(items, index)
     }
     #[inline(always)]
     fn finish(&self, acc: Op::Acc) -> Op::Output {

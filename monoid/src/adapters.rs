@@ -90,6 +90,8 @@ pub trait Semigroup: Plain {
     type Output: Plain;
     /// May operands be reordered?
     const COMMUTATIVE: bool;
+    /// Has the result the same bits in any order and grouping? See [`Monoid::ANY_ORDER`].
+    const ANY_ORDER: bool = false;
 
     /// Maps one item; `index` is its position in the segment being reduced.
     fn lift(&self, item: Self::Item, index: u64) -> Self::Acc;
@@ -127,6 +129,7 @@ impl<S: Semigroup> Monoid for NonEmpty<S> {
     type Output = S::Output;
     type Empty = GivesNone;
     const COMMUTATIVE: bool = S::COMMUTATIVE;
+    const ANY_ORDER: bool = S::ANY_ORDER;
     #[inline(always)]
     fn identity(&self) -> S::Acc {
         zeroed()
@@ -208,6 +211,7 @@ impl<Op: Monoid> Monoid for WithInitial<Op> {
     type Output = Op::Output;
     type Empty = GivesIdentity;
     const COMMUTATIVE: bool = Op::COMMUTATIVE;
+    const ANY_ORDER: bool = Op::ANY_ORDER;
     #[inline(always)]
     fn identity(&self) -> Op::Acc {
         self.op().identity()
@@ -223,6 +227,10 @@ impl<Op: Monoid> Monoid for WithInitial<Op> {
     #[inline(always)]
     fn push(&self, acc: Op::Acc, item: Op::Item, index: u64) -> Op::Acc {
         self.op().push(acc, item, index)
+    }
+    #[inline(always)]
+    fn fold_many<const N: usize>(&self, items: [Op::Item; N], index: u64) -> Op::Acc {
+        self.op().fold_many(items, index)
     }
     #[inline(always)]
     fn finish(&self, acc: Op::Acc) -> Op::Output {
@@ -310,6 +318,7 @@ impl<Op: Monoid, F: MapFn<To = Op::Item>> Monoid for Map<Op, F> {
     type Output = Op::Output;
     type Empty = Op::Empty;
     const COMMUTATIVE: bool = Op::COMMUTATIVE;
+    const ANY_ORDER: bool = Op::ANY_ORDER;
     #[inline(always)]
     fn identity(&self) -> Op::Acc {
         self.op().identity()
@@ -325,6 +334,11 @@ impl<Op: Monoid, F: MapFn<To = Op::Item>> Monoid for Map<Op, F> {
     #[inline(always)]
     fn push(&self, acc: Op::Acc, item: F::From, index: u64) -> Op::Acc {
         self.op().push(acc, self.map().map(item, index), index)
+    }
+    #[inline(always)]
+    fn fold_many<const N: usize>(&self, items: [F::From; N], index: u64) -> Op::Acc {
+        self.op()
+            .fold_many(core::array::from_fn::<_, N, _>(|i| self.map().map(items[i], index + i as u64)), index)
     }
     #[inline(always)]
     fn finish(&self, acc: Op::Acc) -> Op::Output {
@@ -362,6 +376,7 @@ impl<Op: Monoid, const K: usize> Monoid for Elementwise<Op, K> {
     type Output = [Op::Output; K];
     type Empty = ElementsEmpty<Op>;
     const COMMUTATIVE: bool = Op::COMMUTATIVE;
+    const ANY_ORDER: bool = Op::ANY_ORDER;
     #[inline(always)]
     fn identity(&self) -> Self::Acc {
         [self.0.identity(); K]
@@ -377,6 +392,10 @@ impl<Op: Monoid, const K: usize> Monoid for Elementwise<Op, K> {
     #[inline(always)]
     fn push(&self, acc: Self::Acc, item: Self::Item, index: u64) -> Self::Acc {
         core::array::from_fn(|k| self.0.push(acc[k], item[k], index))
+    }
+    #[inline(always)]
+    fn fold_many<const N: usize>(&self, items: [Self::Item; N], index: u64) -> Self::Acc {
+        core::array::from_fn(|k| self.0.fold_many(core::array::from_fn::<_, N, _>(|i| items[i][k]), index))
     }
     #[inline(always)]
     fn finish(&self, acc: Self::Acc) -> Self::Output {

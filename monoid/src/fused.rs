@@ -11,7 +11,7 @@
 //! assert_eq!(tree::reduce(&op, &[]), (0.0, None, None));
 //! ```
 //!
-//! It is commutative if all its parts are.
+//! It is commutative if all its parts are, and has any order if all have.
 //!
 //! # Operators with parameters
 //!
@@ -169,6 +169,7 @@ macro_rules! fused_monoid {
             type Output = $parts<$($part::Output),+>;
             type Empty = EachEmpty<($($part,)+)>;
             const COMMUTATIVE: bool = $($part::COMMUTATIVE)&&+;
+            const ANY_ORDER: bool = $($part::ANY_ORDER)&&+;
             #[inline(always)]
             fn identity(&self) -> Self::Acc {
                 let ($($op,)+) = self.operators();
@@ -191,6 +192,11 @@ macro_rules! fused_monoid {
                 let ($($op,)+) = self.operators();
                 let ($($left,)+) = acc.get();
                 $parts($($op.push($left, item, index)),+)
+            }
+            #[inline(always)]
+            fn fold_many<const N: usize>(&self, items: [Self::Item; N], index: u64) -> Self::Acc {
+                let ($($op,)+) = self.operators();
+                $parts($($op.fold_many(items, index)),+)
             }
             #[inline(always)]
             fn finish(&self, acc: Self::Acc) -> Self::Output {

@@ -226,6 +226,10 @@ impl Monoid for Asking {
         self.0.lift(item, index)
     }
 
+    fn fold_many<const N: usize>(&self, items: [Position; N], index: u64) -> u64 {
+        self.0.fold_many(items, index)
+    }
+
     fn combine(&self, left: u64, right: u64) -> u64 {
         self.0.combine(left, right)
     }
