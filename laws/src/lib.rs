@@ -39,6 +39,9 @@
 //! result shows in one of these. When two results are the same is the caller's to say: [`equal`], [`same_bits`],
 //! [`within`] a tolerance, or any closure.
 //!
+//! An operator that claims to have the same bits in any order ([`ANY_ORDER`](Monoid::ANY_ORDER)) is held to that: its
+//! results are compared bit by bit, in shuffled orders and random groupings.
+//!
 //! # Floating point
 //!
 //! Rounding breaks associativity slightly, which is expected, and cancellation magnifies it. Draw items for which the
@@ -177,6 +180,7 @@ impl Laws {
     /// - `combine` is associative, on accumulators of one and of many items;
     /// - `push(acc, item, i)` means `combine(acc, lift(item, i))`;
     /// - `combine(a, b)` and `combine(b, a)` mean the same, if the operator is [`COMMUTATIVE`](Monoid::COMMUTATIVE);
+    /// - if it claims [`ANY_ORDER`](Monoid::ANY_ORDER), `fold_many` and any order and grouping give the same bits;
     /// - no method panics on what the others made, nor does `finish_empty`. (An overflow panics in a debug build and wraps
     ///   on the device: say which is meant, with `wrapping_add`.)
     ///
@@ -277,6 +281,20 @@ impl<'a, Op: Monoid> Traced<'a, Op> {
         self.op.push(acc, item, index as u64)
     }
 
+    /// Of 1, 2, 3, 4, 8 or 16 items.
+    fn fold_many(&self, items: &[Op::Item], index: usize) -> Op::Acc {
+        self.call.set("fold_many");
+        let index = index as u64;
+        match *items {
+            [a] => self.op.fold_many([a], index),
+            [a, b] => self.op.fold_many([a, b], index),
+            [a, b, c] => self.op.fold_many([a, b, c], index),
+            [a, b, c, d] => self.op.fold_many([a, b, c, d], index),
+            [a, b, c, d, e, f, g, h] => self.op.fold_many([a, b, c, d, e, f, g, h], index),
+            _ => self.op.fold_many(std::array::from_fn::<_, 16, _>(|i| items[i]), index),
+        }
+    }
+
     fn identity(&self) -> Op::Acc {
         self.call.set("identity");
         self.op.identity()
@@ -320,6 +338,9 @@ const CUT_EVERYWHERE: usize = 6;
 /// How often a longer list is cut.
 const CUTS: usize = 24;
 
+/// How often a list is shuffled, where any order is claimed to do.
+const SHUFFLES: usize = 6;
+
 /// The laws on one list of items.
 struct Case<'a, Op: Monoid, E> {
     op: &'a Traced<'a, Op>,
@@ -349,6 +370,12 @@ where
         }
         for cut in cuts::<3>(items.len()) {
             self.swap(items, cut)?;
+        }
+        if Op::ANY_ORDER {
+            self.many(items)?;
+            for shuffle in 0..SHUFFLES {
+                self.any_order(items, shuffle)?;
+            }
         }
         if self.neutral {
             for cut in cuts::<2>(items.len()) {
@@ -398,6 +425,50 @@ where
         self.compare(Law::Neutrality, items, range, self.combine(&a, &identity), a)
     }
 
+    /// All runs of neighbours, folded at once and one by one.
+    fn many(&self, items: &[Op::Item]) -> Result<(), Violation> {
+        for start in 0..items.len() {
+            for len in [1, 2, 3, 4, 8, 16] {
+                let Some(run) = items.get(start..start + len) else { break };
+                let one_by_one = self.fold(items, start..start + len);
+                let acc = self.op.fold_many(run, start);
+                let at_once = Term { expression: format!("fold_many({})", one_by_one.expression), acc };
+                self.compare_bits(Law::FoldMany, items, start..start + len, at_once, one_by_one)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A shuffled list in some grouping: terms are lifted, pushed onto and combined until there is one.
+    fn any_order(&self, items: &[Op::Item], shuffle: usize) -> Result<(), Violation> {
+        let mut random = Random(((items.len() as u64) << 8) + shuffle as u64);
+        let mut left: Vec<usize> = (0..items.len()).collect();
+        let mut terms: Vec<Term<Op::Acc>> = Vec::new();
+        while !left.is_empty() || terms.len() > 1 {
+            let combines = terms.len() > 1 && (left.is_empty() || random.below(3) == 0);
+            if combines {
+                let (a, b) = (
+                    terms.swap_remove(random.below(terms.len())),
+                    terms.swap_remove(random.below(terms.len())),
+                );
+                terms.push(self.combine(&a, &b));
+                continue;
+            }
+            let i = left.swap_remove(random.below(left.len()));
+            if terms.is_empty() || random.below(2) == 0 {
+                terms.push(self.fold(items, i..i + 1));
+            } else {
+                let term = terms.swap_remove(random.below(terms.len()));
+                terms.push(Term {
+                    expression: format!("push({}, x{i})", term.expression),
+                    acc: self.op.push(term.acc, items[i], i),
+                });
+            }
+        }
+        let Some(shuffled) = terms.pop() else { return Ok(()) };
+        self.compare_bits(Law::AnyOrder, items, 0..items.len(), shuffled, self.fold(items, 0..items.len()))
+    }
+
     /// Items of a range, folded from the left.
     fn fold(&self, items: &[Op::Item], range: Range<usize>) -> Term<Op::Acc> {
         let mut acc = self.op.lift(items[range.start], range.start);
@@ -427,6 +498,29 @@ where
         left: Term<Op::Acc>,
         right: Term<Op::Acc>,
     ) -> Result<(), Violation> {
+        self.compare_by(law, items, range, [left, right], &self.same)
+    }
+
+    /// The same, and not only mean the same but have the same bits?
+    fn compare_bits(
+        &self,
+        law: Law,
+        items: &[Op::Item],
+        range: Range<usize>,
+        left: Term<Op::Acc>,
+        right: Term<Op::Acc>,
+    ) -> Result<(), Violation> {
+        self.compare_by(law, items, range, [left, right], &same_bits)
+    }
+
+    fn compare_by(
+        &self,
+        law: Law,
+        items: &[Op::Item],
+        range: Range<usize>,
+        sides: [Term<Op::Acc>; 2],
+        same: &dyn Fn(&Op::Output, &Op::Output) -> bool,
+    ) -> Result<(), Violation> {
         let finish = |mut term: Term<Op::Acc>| {
             if range.start > 0 {
                 term = self.combine(&self.fold(items, 0..range.start), &term);
@@ -436,8 +530,8 @@ where
             }
             (self.op.finish(term.acc), term.expression)
         };
-        let ((left, left_is), (right, right_is)) = (finish(left), finish(right));
-        if (self.same)(&left, &right) {
+        let [(left, left_is), (right, right_is)] = sides.map(finish);
+        if same(&left, &right) {
             return Ok(());
         }
         Err(Violation::Broken {
@@ -447,6 +541,17 @@ where
             left: Box::new(Side { expression: left_is, value: format!("{left:?}") }),
             right: Box::new(Side { expression: right_is, value: format!("{right:?}") }),
         })
+    }
+}
+
+/// Numbers that are the same each time, so that shrinking finds a fault again.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        // Knuth's multiplier for a 64-bit linear congruential generator; its high bits are the good ones.
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) as usize % n
     }
 }
 
@@ -468,13 +573,11 @@ fn cuts<const K: usize>(n: usize) -> Vec<[usize; K]> {
         found.sort_by_key(|cut: &[usize; K]| n + cut[0] - cut[K - 1]);
         return found;
     }
-    let mut state = n as u64;
+    let mut random = Random(n as u64);
     while found.len() < CUTS {
         let mut cut = [0; K];
         for position in &mut cut {
-            // Knuth's multiplier for a 64-bit linear congruential generator; its high bits are the good ones.
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            *position = (state >> 33) as usize % (n + 1);
+            *position = random.below(n + 1);
         }
         cut.sort_unstable();
         if cut.windows(2).all(|pair| pair[0] < pair[1]) {

@@ -16,6 +16,11 @@ pub enum Law {
     Neutrality,
     /// The canonical tree means a left fold.
     Order,
+    /// `fold_many` of neighbours has the bits of lifting the first and pushing the others, where the operator claims
+    /// [`ANY_ORDER`](warpfold_monoid::Monoid::ANY_ORDER).
+    FoldMany,
+    /// Any order and grouping gives the same bits, where the operator claims so.
+    AnyOrder,
 }
 
 impl Law {
@@ -26,6 +31,8 @@ impl Law {
             Law::Commutativity => "is not commutative, as it claims to be",
             Law::Neutrality => "has an identity that is not neutral",
             Law::Order => "gives another result in the canonical tree than from left to right",
+            Law::FoldMany => "folds many neighbours at once to other bits than one by one",
+            Law::AnyOrder => "does not give the same bits in any order, as it claims to",
         }
     }
 
@@ -44,6 +51,14 @@ impl Law {
             Law::Neutrality => "reductions never combine the identity: this matters only to code that does",
             Law::Order => {
                 "check the laws first: one of them is broken, or rounding is larger than the tolerance"
+            }
+            Law::FoldMany => {
+                "`fold_many` is a shortcut for `lift` of the first item and `push` of the others, each with its own index: \
+                 make it that, or leave it out"
+            }
+            Law::AnyOrder => {
+                "say nothing of `ANY_ORDER`: it is for operators without rounding, whose ties fall the same way in every \
+                 order"
             }
         }
     }

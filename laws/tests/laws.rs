@@ -4,8 +4,8 @@
 use proptest::prelude::*;
 use warpfold_laws::{self as laws, Law, Laws, Violation};
 use warpfold_monoid::{
-    Elementwise, GivesIdentity, Max, Min, Monoid, NanMin, NonEmpty, Ordered, Plain, Product, Semigroup, Sum,
-    WithInitial, fused,
+    Elementwise, GivesIdentity, Map, MapFn, Max, Min, Monoid, NanMin, NonEmpty, Ordered, Plain, Product,
+    Semigroup, Sum, Unaligned, WithInitial, fused,
 };
 
 /// An operator on `i64` that needs no more than one function.
@@ -150,6 +150,63 @@ impl Monoid for FirstOver {
     }
 }
 
+/// A sum of 64-bit floats that says that it does not round.
+#[derive(Clone, Copy, Debug, Plain)]
+struct Exact;
+
+impl Monoid for Exact {
+    type Item = f64;
+    type Acc = f64;
+    type Output = f64;
+    type Empty = GivesIdentity;
+    const COMMUTATIVE: bool = true;
+    const ANY_ORDER: bool = true;
+    fn identity(&self) -> f64 {
+        0.0
+    }
+    fn lift(&self, item: f64, _index: u64) -> f64 {
+        item
+    }
+    fn combine(&self, left: f64, right: f64) -> f64 {
+        left + right
+    }
+    fn finish(&self, acc: f64) -> f64 {
+        acc
+    }
+}
+
+/// The least item and where it stands, if that is not confused: of two that are equal the one on the left wins, or
+/// `fold_many` counts from the wrong end.
+#[derive(Clone, Copy, Debug, Plain)]
+struct Least<const TIES: bool, const BACKWARDS: bool>;
+
+impl<const TIES: bool, const BACKWARDS: bool> Monoid for Least<TIES, BACKWARDS> {
+    type Item = u8;
+    type Acc = [u64; 2];
+    type Output = [u64; 2];
+    type Empty = GivesIdentity;
+    const COMMUTATIVE: bool = true;
+    const ANY_ORDER: bool = true;
+    fn identity(&self) -> [u64; 2] {
+        [u64::MAX; 2]
+    }
+    fn lift(&self, item: u8, index: u64) -> [u64; 2] {
+        [item.into(), index]
+    }
+    fn combine(&self, left: [u64; 2], right: [u64; 2]) -> [u64; 2] {
+        let right_wins = if TIES { right < left } else { right[0] < left[0] };
+        if right_wins { right } else { left }
+    }
+    fn fold_many<const N: usize>(&self, items: [u8; N], index: u64) -> [u64; 2] {
+        let place = |i: usize| index + if BACKWARDS && N >= 8 { N - 1 - i } else { i } as u64;
+        let lifted = (0..N).map(|i| self.lift(items[i], place(i)));
+        lifted.reduce(|left, right| self.combine(left, right)).expect("an item")
+    }
+    fn finish(&self, acc: [u64; 2]) -> [u64; 2] {
+        acc
+    }
+}
+
 fn broken(result: Result<impl std::fmt::Debug, Violation>) -> (Law, String, String) {
     match result {
         Err(violation @ Violation::Broken { .. }) => {
@@ -211,6 +268,48 @@ fn a_false_claim_of_commutativity_shows_in_the_order() {
     let (law, items, text) = broken(laws::check_order(&Last, any::<i64>(), laws::equal));
     assert_eq!(law, Law::Order);
     assert!(items.len() < 200 && text.contains("canonical tree"), "{text}");
+}
+
+#[test]
+fn a_false_claim_of_any_order_is_caught() {
+    // Within a tolerance the sum keeps all other laws.
+    let (law, items, text) = broken(laws::check(&Exact, 0.0..1.0, laws::within(1e-9, 0.0)));
+    assert_eq!(law, Law::AnyOrder, "{text}");
+    assert!(items.matches(',').count() <= 3, "not the smallest: {items}");
+    let (law, ..) = broken(laws::check(&Least::<false, false>, 0u8..9, |a, b| a[0] == b[0]));
+    assert_eq!(law, Law::AnyOrder);
+}
+
+#[test]
+fn a_wrong_fold_of_many_is_caught() {
+    let (law, items, text) = broken(laws::check(&Least::<true, true>, 0u8..9, laws::equal));
+    assert_eq!(law, Law::FoldMany, "{text}");
+    assert_eq!(items.matches(',').count(), 7, "not the smallest: {items}");
+    laws::check(&Least::<true, false>, 0u8..9, laws::equal).unwrap();
+}
+
+#[test]
+fn adapters_keep_any_order() {
+    /// Half an item.
+    #[derive(Clone, Copy, Debug, Plain)]
+    struct Halved;
+    impl MapFn for Halved {
+        type From = u8;
+        type To = u8;
+        fn map(&self, from: u8, _: u64) -> u8 {
+            from / 2
+        }
+    }
+    let least = Least::<true, false>;
+    laws::check(&Map::new(least, Halved), any::<u8>(), laws::equal).unwrap();
+    laws::check(&WithInitial::new(least, [3, 1000]), any::<u8>(), laws::equal).unwrap();
+    laws::check(&Elementwise::<_, 3>(least), any::<[u8; 3]>(), laws::equal).unwrap();
+    laws::check(&Unaligned((least, Max::<u8>::new())), any::<u8>(), laws::equal).unwrap();
+    const {
+        assert!(Map::<Least<true, false>, Halved>::ANY_ORDER && WithInitial::<Max<i8>>::ANY_ORDER);
+        assert!(Elementwise::<Max<i8>, 3>::ANY_ORDER && <(Min<i8>, Max<i8>)>::ANY_ORDER);
+        assert!(!<(Min<f32>, Sum<f32>)>::ANY_ORDER && !Ordered::<Max<i8>>::ANY_ORDER);
+    }
 }
 
 #[test]
