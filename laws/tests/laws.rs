@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use warpfold_laws::{self as laws, Law, Laws, Violation};
 use warpfold_monoid::{
     Elementwise, GivesIdentity, Map, MapFn, Max, Min, Monoid, NanMin, NonEmpty, Ordered, Plain, Product,
-    Semigroup, Sum, WithInitial, fused,
+    Semigroup, Sum, Unaligned, WithInitial, fused,
 };
 
 /// An operator on `i64` that needs no more than one function.
@@ -304,7 +304,7 @@ fn adapters_keep_any_order() {
     laws::check(&Map::new(least, Halved), any::<u8>(), laws::equal).unwrap();
     laws::check(&WithInitial::new(least, [3, 1000]), any::<u8>(), laws::equal).unwrap();
     laws::check(&Elementwise::<_, 3>(least), any::<[u8; 3]>(), laws::equal).unwrap();
-    laws::check(&fused((least, Max::<u8>::new())), any::<u8>(), laws::equal).unwrap();
+    laws::check(&Unaligned((least, Max::<u8>::new())), any::<u8>(), laws::equal).unwrap();
     const {
         assert!(Map::<Least<true, false>, Halved>::ANY_ORDER && WithInitial::<Max<i8>>::ANY_ORDER);
         assert!(Elementwise::<Max<i8>, 3>::ANY_ORDER && <(Min<i8>, Max<i8>)>::ANY_ORDER);
