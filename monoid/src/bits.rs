@@ -43,6 +43,7 @@ macro_rules! bitwise {
             type Empty = GivesIdentity;
             const COMMUTATIVE: bool = true;
             const ANY_ORDER: bool = true;
+            const VECTORISE: bool = false;
             #[inline(always)]
             fn identity(&self) -> T {
                 T::$identity
@@ -109,6 +110,7 @@ macro_rules! truth {
             type Empty = GivesIdentity;
             const COMMUTATIVE: bool = true;
             const ANY_ORDER: bool = true;
+            const VECTORISE: bool = false;
             #[inline(always)]
             fn identity(&self) -> $acc {
                 $identity

@@ -28,8 +28,8 @@ pub fn exp(x: f64) -> f64 {
     /// Added and taken off again, it leaves an integer.
     const ROUND: f64 = 6_755_399_441_055_744.0;
     /// The leading bits of ln 2, so few that multiples of it are exact, and the rest (fdlibm's).
-    const LN2_HIGH: f64 = 6.931_471_803_691_238_164_90e-01;
-    const LN2_LOW: f64 = 1.908_214_929_270_587_700_02e-10;
+    const LN2_HIGH: f64 = 6.931_471_803_691_238e-1;
+    const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
     /// The reciprocals of the factorials from 13 down to 2.
     const SERIES: [f64; 12] = [
         1.6059043836821613e-10,

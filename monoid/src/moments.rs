@@ -552,7 +552,7 @@ fn about_mean_wide(second: f64, first: f64, n: f64) -> f64 {
 /// NaN for what is not finite, else 0.
 #[inline(always)]
 fn unless_finite(item: f64) -> f64 {
-    item - item
+    if item.is_finite() { 0.0 } else { f64::NAN }
 }
 
 /// The sum of two sums of squares that is not finite.

@@ -50,6 +50,7 @@ macro_rules! summed {
             type Empty = GivesIdentity;
             const COMMUTATIVE: bool = true;
             const ANY_ORDER: bool = T::ANY_ORDER;
+            const VECTORISE: bool = false;
             #[inline(always)]
             fn identity(&self) -> T::Acc {
                 T::ZERO
@@ -178,6 +179,7 @@ where
     type Empty = GivesIdentity;
     const COMMUTATIVE: bool = true;
     const ANY_ORDER: bool = <[T; 2] as Summed<Products>>::ANY_ORDER;
+    const VECTORISE: bool = false;
     #[inline(always)]
     fn identity(&self) -> Self::Acc {
         <[T; 2]>::ZERO

@@ -62,6 +62,7 @@ impl<T: Number, A: SumAccumulator<T>> Monoid for Sum<T, A> {
     type Empty = GivesIdentity;
     const COMMUTATIVE: bool = true;
     const ANY_ORDER: bool = A::ANY_ORDER;
+    const VECTORISE: bool = true;
     #[inline(always)]
     fn identity(&self) -> A {
         A::ZERO
@@ -109,6 +110,7 @@ impl<T: Number, A: ProductAccumulator<T>> Monoid for Product<T, A> {
     type Empty = GivesIdentity;
     const COMMUTATIVE: bool = true;
     const ANY_ORDER: bool = A::ANY_ORDER;
+    const VECTORISE: bool = true;
     #[inline(always)]
     fn identity(&self) -> A {
         A::ONE

@@ -31,6 +31,7 @@ macro_rules! extent {
             type Empty = GivesNone;
             const COMMUTATIVE: bool = true;
             const ANY_ORDER: bool = true;
+            const VECTORISE: bool = false;
             #[inline(always)]
             fn identity(&self) -> Extent<T> {
                 Extent { min: $identity_min, max: $identity_max }
@@ -237,6 +238,7 @@ macro_rules! arg {
             type Empty = GivesPlace;
             const COMMUTATIVE: bool = true;
             const ANY_ORDER: bool = true;
+            const VECTORISE: bool = false;
             #[inline(always)]
             fn identity(&self) -> Self::Acc {
                 Candidate::NONE
@@ -279,6 +281,7 @@ macro_rules! arg {
             type Empty = GivesPlace;
             const COMMUTATIVE: bool = true;
             const ANY_ORDER: bool = true;
+            const VECTORISE: bool = false;
             #[inline(always)]
             fn identity(&self) -> Self::Acc {
                 KeyedCandidate { index: NOWHERE, key: Rank::ZERO, value: Rank::ZERO }

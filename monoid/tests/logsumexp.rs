@@ -125,7 +125,7 @@ fn narrow_floats() {
                 x.iter_mut().step_by(2).for_each(|x| *x = T::LOWEST);
             }
         }
-        assert_eq!(tree::reduce(&LogSumExp::<T>::new(), &vec![T::LOWEST; 5]).to_f64(), f64::NEG_INFINITY);
+        assert_eq!(tree::reduce(&LogSumExp::<T>::new(), &[T::LOWEST; 5]).to_f64(), f64::NEG_INFINITY);
         let infinite = [T::HIGHEST, T::ONE];
         assert_eq!(tree::reduce(&LogSumExp::<T>::new(), &infinite).to_f64(), f64::INFINITY);
     }

@@ -9,8 +9,8 @@ use rayon::prelude::*;
 /// Each thread makes itself a worker, which may keep what it reuses.
 pub(super) fn each<'a>(count: usize, least: usize, worker: &(dyn Fn() -> Box<dyn FnMut(usize) + 'a> + Sync)) {
     if count < 2 * least {
-        let mut work = worker();
-        return (0..count).for_each(|k| work(k));
+        let work = worker();
+        return (0..count).for_each(work);
     }
     (0..count).into_par_iter().with_min_len(least).for_each_init(worker, |work, k| work(k));
 }
