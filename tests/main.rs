@@ -10,6 +10,7 @@ mod support;
 mod cli;
 #[cfg(not(feature = "cuda"))]
 mod left_out;
+#[cfg(feature = "every-operator")]
 mod operators;
 mod reduce_errors;
 mod reduce_exact;

@@ -1,6 +1,7 @@
 //! What the tests share: engines, deterministic data, exact arithmetic, bits.
 
 pub mod exact;
+#[cfg_attr(not(feature = "every-operator"), allow(dead_code))]
 pub mod matrix;
 pub mod random;
 

@@ -61,7 +61,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let mut programs = Vec::new();
     programs.extend(executables(&mut cargo(&["build", "--release", "--bin", "warpfold"]), "bin", "")?);
     programs.extend(executables(
-        &mut cargo(&["test", "--release", "--no-run", "--test", "*"]),
+        &mut cargo(&["test", "--release", "--no-run", "--test", "*", "--features", "every-operator"]),
         "test",
         "test-",
     )?);

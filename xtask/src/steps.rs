@@ -92,7 +92,8 @@ impl Steps {
         let number = self.done.len() + 1;
         let file: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
         let path = self.logs.join(format!("{number:02}-{file}.log"));
-        print!("[{number:2}/{}] {name} ... ", self.planned);
+        // With a GPU there is one more than planned.
+        print!("[{number:2}/{}] {name} ... ", self.planned.max(number));
         io::stdout().flush().ok();
         let mut log = Log { path, notes: Vec::new(), tests: None };
         let start = Instant::now();

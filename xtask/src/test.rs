@@ -28,14 +28,16 @@ pub struct Options {
 /// Integration tests that build kernels, and so need the device toolchain whatever the features.
 const BUILD_KERNELS: [&str; 2] = ["build", "golden"];
 
+/// The feature with which the facade's tests go through every operator.
+const EVERY_OPERATOR: &str = "every-operator";
+
 /// Runs `cargo xtask test`.
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let lints = options.filters.is_empty();
     let kernels = !options.no_gpu_build;
     let projects = if lints { workspace.examples()? } else { Vec::new() };
     let both = kernels && lints;
-    let planned =
-        1 + 3 * usize::from(lints) + 4 * usize::from(kernels) + 2 * usize::from(both) + projects.len();
+    let planned = 1 + 3 * usize::from(lints) + 4 * usize::from(kernels) + usize::from(both) + projects.len();
     let mut steps = Steps::new(&workspace.target.join("xtask-logs"), planned)?;
     let result = all(workspace, options, &mut steps, lints, &projects);
     println!("\n{}\n", steps.table());
@@ -118,7 +120,8 @@ fn all(
             .and_then(|()| examples(workspace, steps, projects, None));
     };
     steps.step("tests", |log| {
-        log.run_tests(workspace.cargo(&["test", "--no-fail-fast", "--workspace"]).args(&filters))
+        let mut command = workspace.cargo(&["test", "--no-fail-fast", "--workspace"]);
+        log.run_tests(command.args(["--features", EVERY_OPERATOR]).args(&filters))
     })?;
 
     steps.step("kernels", |log| {
@@ -131,6 +134,11 @@ fn all(
     })?;
     steps.step("tests, cuda", |log| {
         let mut command = workspace.cargo(&["test", "--no-fail-fast", "--features", "cuda"]);
+        match cuda.has_gpu() {
+            true => command.args(["--features", EVERY_OPERATOR]),
+            // The command was tested in the step before; without a GPU it would do the same again.
+            false => command.args(["--no-default-features", "--features", "ndarray"]),
+        };
         for package in workspace.cuda_packages() {
             command.args(["--package", &package]);
         }
@@ -138,7 +146,7 @@ fn all(
         log.note(cuda.verdict());
         Ok(())
     })?;
-    if lints {
+    if lints && cuda.has_gpu() {
         steps.step("warpfold info, cuda", |log| {
             // What the step before built, rather than the same in another profile.
             let command = || Command::new(workspace.target.join("debug/warpfold"));
