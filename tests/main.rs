@@ -6,6 +6,7 @@
 
 mod support;
 
+mod cases;
 #[cfg(feature = "cli")]
 mod cli;
 #[cfg(not(feature = "cuda"))]
