@@ -306,7 +306,7 @@ fn compare(
 fn a_gpu_gives_the_bits_of_the_cpu_at_every_boundary() {
     let Some(engine) = gpu() else { return };
     for probe in probes() {
-        let most = (1 << 25) / probe.item_bytes;
+        let most = (1 << 23) / probe.item_bytes;
         let items = (probe.make)(most, Kind::Ordinary, 3);
         let arrays = (probe.upload)(&engine, &items);
         for n in sizes(probe.item_bytes, most as u64) {
