@@ -246,6 +246,17 @@ macro_rules! float_segments {
 }
 float_segments!(half::f16, half::bf16, f32, f64);
 
+/// What is known of two neighbouring runs together.
+#[inline(always)]
+fn joined<T, A: SegmentAccumulator<T>>(left: SegmentSums<A>, right: SegmentSums<A>) -> SegmentSums<A> {
+    SegmentSums {
+        best: left.best.greater(right.best).greater(left.suffix.plus(right.prefix)),
+        prefix: left.prefix.greater(left.total.plus(right.prefix)),
+        suffix: right.suffix.greater(left.suffix.plus(right.total)),
+        total: left.total.plus(right.total),
+    }
+}
+
 operator! {
     /// The greatest sum of neighbouring items, the empty run included: 0 where all items are negative, and of nothing.
     ///
@@ -282,12 +293,7 @@ impl<T: Plain, A: SegmentAccumulator<T>> Monoid for MaxSegmentSum<T, A> {
     }
     #[inline(always)]
     fn combine(&self, left: SegmentSums<A>, right: SegmentSums<A>) -> SegmentSums<A> {
-        SegmentSums {
-            best: left.best.greater(right.best).greater(left.suffix.plus(right.prefix)),
-            prefix: left.prefix.greater(left.total.plus(right.prefix)),
-            suffix: right.suffix.greater(left.suffix.plus(right.total)),
-            total: left.total.plus(right.total),
-        }
+        joined(left, right)
     }
     #[inline(always)]
     fn push(&self, acc: SegmentSums<A>, item: T, _index: u64) -> SegmentSums<A> {
@@ -335,12 +341,7 @@ impl<T: Plain, A: SegmentAccumulator<T>> Monoid for MaxNonEmptySegmentSum<T, A> 
     }
     #[inline(always)]
     fn combine(&self, left: SegmentSums<A>, right: SegmentSums<A>) -> SegmentSums<A> {
-        SegmentSums {
-            best: left.best.greater(right.best).greater(left.suffix.plus(right.prefix)),
-            prefix: left.prefix.greater(left.total.plus(right.prefix)),
-            suffix: right.suffix.greater(left.suffix.plus(right.total)),
-            total: left.total.plus(right.total),
-        }
+        joined(left, right)
     }
     #[inline(always)]
     fn finish(&self, acc: SegmentSums<A>) -> A::Output {
