@@ -25,8 +25,9 @@ pub use engine::{BUILTINS, Engine};
 #[cfg(feature = "cuda")]
 pub use warpfold_host::cuda;
 pub use warpfold_host::{
-    Backend, Columns, ColumnsMut, DeviceInfo, EngineInfo, Error, Input, Items, Reducer, Schedule, SimOptions,
-    Source, Strided, cpu, cuda_devices, module, plan, source,
+    Backend, Columns, ColumnsMut, DeviceInfo, EngineInfo, Error, Input, Items, Reducer, Schedule,
+    SegmentPlan, SegmentReducer, SimOptions, Source, Strided, cpu, cuda_devices, module, plan, segments,
+    source,
 };
 pub use warpfold_monoid as monoid;
 pub use warpfold_monoid::{

@@ -11,7 +11,7 @@ use warpfold_monoid::{Monoid, limits};
 #[cfg(feature = "cuda")]
 use crate::cuda::{Context, Gpu};
 use crate::{
-    Error, Reducer,
+    Error, Reducer, SegmentReducer,
     module::Kernels,
     plan::DeviceFacts,
     sim::{SimOptions, Simulator},
@@ -235,6 +235,30 @@ impl Engine {
                 let launcher = crate::cuda::Launcher::new::<Op>(gpu.clone(), loaded, facts)?;
                 Ok(Reducer::on_gpu(self.clone(), op, launcher))
             }
+        }
+    }
+
+    /// A reducer of segments for an operator: of rows, along axes, of ranges of any lengths.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotOnBackend`] but on the CPU.
+    ///
+    /// ```
+    /// use warpfold_host::Engine;
+    /// use warpfold_monoid::Sum;
+    ///
+    /// # fn main() -> Result<(), warpfold_host::Error> {
+    /// let sum = Engine::cpu().segments(Sum::<i32>::new())?;
+    /// assert_eq!(sum.reduce_rows(&[1, 2, 3, 4], 2)?, [3, 7]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn segments<Op: Monoid>(&self, op: Op) -> Result<SegmentReducer<Op>, Error> {
+        const { limits::check::<Op>() };
+        match &self.place {
+            Place::Cpu => Ok(SegmentReducer::on_cpu(self.clone(), op)),
+            _ => Err(Error::NotOnBackend { what: "reductions of segments", backend: self.backend() }),
         }
     }
 

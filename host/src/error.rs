@@ -249,6 +249,127 @@ pub enum Error {
         /// What is wrong, with block, thread, call and source line.
         fault: String,
     },
+    /// Something that the engine's backend does not do.
+    #[error("{what} are not done on the {backend} backend: use `Engine::cpu`")]
+    NotOnBackend {
+        /// What was asked for.
+        what: &'static str,
+        /// Where.
+        backend: crate::Backend,
+    },
+    /// Strides that are not one for each axis.
+    #[error("{axes} axes have {strides} strides: pass one for each")]
+    StrideCount {
+        /// Axes.
+        axes: usize,
+        /// Strides.
+        strides: usize,
+    },
+    /// No axis to reduce was named.
+    #[error("no axis of the array's {dimensions} is to be reduced: name one at least")]
+    NoAxis {
+        /// Axes that the array has.
+        dimensions: usize,
+    },
+    /// An axis that the array does not have.
+    #[error("there is no axis {axis}: the array has {dimensions}, counted from 0")]
+    AxisOutOfRange {
+        /// The axis that was asked for.
+        axis: usize,
+        /// Axes that the array has.
+        dimensions: usize,
+    },
+    /// An axis that was named more than once.
+    #[error("axis {axis} is named twice: name each axis that is to be reduced once")]
+    AxisTwice {
+        /// The axis.
+        axis: usize,
+    },
+    /// A shape whose positions cannot be counted.
+    #[error(
+        "an array of shape {shape:?} is too large: 63 bits do not count its segments, their items or their distances"
+    )]
+    ShapeTooLarge {
+        /// The shape.
+        shape: Vec<usize>,
+    },
+    /// An array that is not made of whole rows.
+    #[error(
+        "{items} items are no whole number of rows of {n}: pass a multiple of the row's length, which is not 0"
+    )]
+    RaggedRows {
+        /// Items of the array.
+        items: u64,
+        /// Items of a row.
+        n: u64,
+    },
+    /// Results that do not fit the slice that is to receive them.
+    #[error("{segments} segments have as many results, the output has room for {room}: make it as long")]
+    OutputLength {
+        /// Segments.
+        segments: u64,
+        /// Items of the output.
+        room: u64,
+    },
+    /// No offsets, which are one more than there are segments.
+    #[error("there are no offsets: m segments have m + 1")]
+    NoOffsets,
+    /// An offset, a begin, an end or a length that is negative.
+    #[error("{what} {index} is {value}: it counts items and is never negative")]
+    NegativeOffset {
+        /// Which of them.
+        what: &'static str,
+        /// Where it stands.
+        index: u64,
+        /// What it is.
+        value: i128,
+    },
+    /// An offset that is less than the one before it.
+    #[error("offset {index} is {value}, less than the {before} before it: offsets never decrease")]
+    OffsetDecreases {
+        /// Where it stands.
+        index: u64,
+        /// What it is.
+        value: u64,
+        /// The one before it.
+        before: u64,
+    },
+    /// A segment that ends before it begins.
+    #[error("segment {index} begins at {begin} and ends at {end}: an empty one ends where it begins")]
+    EndsBeforeBegin {
+        /// The segment.
+        index: u64,
+        /// Where it begins.
+        begin: u64,
+        /// Where it ends.
+        end: u64,
+    },
+    /// Segments that are not described by as many begins as ends.
+    #[error("there are {begins} begins and {ends} ends: a segment has one of each")]
+    SegmentCounts {
+        /// Begins.
+        begins: u64,
+        /// Ends.
+        ends: u64,
+    },
+    /// Segments whose items cannot be counted.
+    #[error("with segment {index} there are more items than 64 bits count: reduce the segments in parts")]
+    TooManyItems {
+        /// The first segment with which there are too many.
+        index: u64,
+    },
+    /// A segment that does not lie within the array.
+    #[error("segment {index} is {start}..{end}, beyond the end of the array, which has {len} items")]
+    SegmentOutOfRange {
+        /// The segment.
+        index: u64,
+        /// Where it begins.
+        start: u64,
+        /// Where it ends.
+        end: u64,
+        /// Items of the array.
+        len: u64,
+    },
     /// Not enough host memory.
     #[error("{needed} bytes of host memory could not be had: reduce the array in pieces")]
     HostMemory {

@@ -29,6 +29,7 @@ mod input;
 pub mod module;
 pub mod plan;
 mod reducer;
+pub mod segments;
 mod sim;
 
 pub use columns::{Columns, ColumnsMut, Preparation};
@@ -36,5 +37,6 @@ pub use engine::{Backend, DeviceInfo, Engine, EngineInfo, cuda_devices};
 pub use error::Error;
 pub use input::{Input, Items, Source, Strided};
 pub use reducer::Reducer;
+pub use segments::{SegmentPlan, SegmentReducer};
 pub use sim::{Schedule, SimOptions};
 pub use warpfold_gpu_kernels::source;

@@ -1,6 +1,7 @@
 //! The CPU backend: the canonical tree, chunks in parallel, lanes in one array of accumulators that vectorises.
 
 mod level;
+mod segments;
 #[cfg(target_arch = "x86_64")]
 mod sums;
 mod tasks;
@@ -13,10 +14,11 @@ use warpfold_monoid::{
     tree::{FOLD_LANES, Shape},
 };
 
+pub(crate) use self::segments::{Operators, reduce_layout, reduce_plan};
 use self::{
     level::Level,
     tasks::Places,
-    walk::{Scratch, chunk_value},
+    walk::{Piece, Scratch, values},
 };
 use crate::Items;
 
@@ -67,33 +69,48 @@ fn reduce_at<Op: Monoid>(level: Level, op: &Op, items: &dyn Items<Op::Item>) -> 
 fn fold<Op: Monoid>(level: Level, op: &Op, items: &dyn Items<Op::Item>) -> Option<Op::Acc> {
     let item_bytes = size_of::<Op::Item>() as u64;
     let shape = Shape::new(items.len(), size_of::<Op::Item>());
+    let chunk_value = |k: u64, scratch: &mut Scratch<Op>| {
+        let mut value = [op.identity()];
+        let chunk = Piece::chunk(shape.chunk_range(k));
+        values(level, op, items, &[chunk], Some(&shape), scratch, &mut value);
+        value[0]
+    };
     if shape.chunks <= 1 {
-        return (shape.chunks == 1)
-            .then(|| chunk_value(level, op, items, 0..shape.n, &shape, &mut Scratch::new()));
+        return (shape.chunks == 1).then(|| chunk_value(0, &mut Scratch::new()));
     }
     let mut values = vec![op.identity(); shape.chunks as usize];
     let places = Places::new(&mut values);
     let worker = || -> Box<dyn FnMut(usize) + '_> {
         let mut scratch = Scratch::new();
         Box::new(move |k| {
-            let value = chunk_value(level, op, items, shape.chunk_range(k as u64), &shape, &mut scratch);
+            let value = chunk_value(k as u64, &mut scratch);
             // SAFETY: each chunk is asked for once.
             unsafe { places.put(k, value) };
         })
     };
-    let a_task = if shape.n.saturating_mul(item_bytes) < PARALLEL_BYTES {
+    tasks::each(shape.chunks as usize, least_chunks(&shape, item_bytes), &worker);
+    Some(fold_chunks(op, values, &shape))
+}
+
+/// Chunks of `bytes_each` bytes for every item that a task should have.
+fn least_chunks(shape: &Shape, bytes_each: u64) -> usize {
+    let least = if shape.n.saturating_mul(bytes_each) < PARALLEL_BYTES {
         shape.chunks
     } else {
-        (TASK_BYTES / (shape.chunk * item_bytes).max(1)).max(1)
+        (TASK_BYTES / (shape.chunk * bytes_each).max(1)).max(1)
     };
-    tasks::each(shape.chunks as usize, a_task as usize, &worker);
-    Some(if const { Op::ANY_ORDER } {
+    least as usize
+}
+
+/// The value of an array from those of its chunks, of which there is one at least.
+fn fold_chunks<Op: Monoid>(op: &Op, values: Vec<Op::Acc>, shape: &Shape) -> Op::Acc {
+    if const { Op::ANY_ORDER } {
         values[1..].iter().fold(values[0], |acc, &value| op.combine(acc, value))
     } else if const { Op::COMMUTATIVE } {
         fold_values(op, values)
     } else {
         fold_runs(op, &values, shape.run())
-    })
+    }
 }
 
 /// Combines neighbours until one value is left, which an odd one out reaches unchanged. `values` has at least one;

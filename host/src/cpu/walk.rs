@@ -1,11 +1,15 @@
-//! One chunk's value: its lanes as one array of accumulators, which vectorises for any operator.
+//! The values of chunks, and of segments that are one chunk: lanes as one array of accumulators, which vectorises for
+//! any operator.
 //!
 //! Everything here is inlined into one function for each [`Level`], where the compiler vectorises it with that level's
 //! instructions.
 
 use std::ops::Range;
 
-use warpfold_monoid::{Monoid, tree::Shape};
+use warpfold_monoid::{
+    Monoid,
+    tree::{self, Shape},
+};
 
 #[cfg(target_arch = "x86_64")]
 use super::sums;
@@ -27,7 +31,7 @@ const WIDTH: usize = 8;
 const ROW: usize = 2 * WIDTH;
 
 /// Items that are read at once where any order suits.
-const PIECE: u64 = 16384;
+const RUN: u64 = 16384;
 
 /// Items that a large accumulator takes in together.
 const NEIGHBOURS: usize = 16;
@@ -35,93 +39,234 @@ const NEIGHBOURS: usize = 16;
 /// Bytes to which the streams are aligned: the loads of most levels then never straddle two cache lines.
 const ALIGNMENT: usize = 32;
 
+/// The most bytes of an accumulator whose lanes are kept in registers where a segment is so short that they fit.
+const SMALL: usize = 32;
+
 /// What a thread reuses from chunk to chunk.
 pub(super) struct Scratch<Op: Monoid> {
     lanes: Vec<Op::Acc>,
     pairs: Vec<Op::Acc>,
+    parts: Vec<Op::Acc>,
     items: Vec<Op::Item>,
 }
 
 impl<Op: Monoid> Scratch<Op> {
     /// Nothing yet.
     pub(super) fn new() -> Self {
-        Scratch { lanes: Vec::new(), pairs: Vec::new(), items: Vec::new() }
+        Scratch { lanes: Vec::new(), pairs: Vec::new(), parts: Vec::new(), items: Vec::new() }
     }
 }
 
-/// The value of one chunk, which has at least one item.
+/// Items that lie side by side and have one value: a chunk of an array, or a segment that is one chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    /// Where the first one lies.
+    pub(super) start: u64,
+    /// How many there are.
+    pub(super) len: u64,
+    /// What the operator is told as the first one's position.
+    pub(super) index: u64,
+}
+
+impl Piece {
+    /// A chunk of a whole array.
+    pub(super) fn chunk(range: Range<u64>) -> Piece {
+        Piece { start: range.start, len: range.end - range.start, index: range.start }
+    }
+
+    fn range(&self) -> Range<u64> {
+        self.start..self.start + self.len
+    }
+}
+
+/// The values of some pieces: of chunks of an array whose shape is `whole`, else of segments of one chunk each. There is
+/// none for an empty piece.
 #[inline]
-pub(super) fn chunk_value<Op: Monoid>(
+pub(super) fn values<Op: Monoid>(
     level: Level,
     op: &Op,
     items: &dyn Items<Op::Item>,
-    range: Range<u64>,
-    shape: &Shape,
+    pieces: &[Piece],
+    whole: Option<&Shape>,
     scratch: &mut Scratch<Op>,
-) -> Op::Acc {
+    values: &mut [Op::Acc],
+) {
     if const { !Op::VECTORISE || !Op::COMMUTATIVE } {
-        return walk(op, items, range, shape, scratch);
+        return each_base(op, items, pieces, whole, scratch, values);
     }
     match level {
-        Level::Base => walk(op, items, range, shape, scratch),
+        Level::Base => each_base(op, items, pieces, whole, scratch, values),
         // SAFETY: a level is only used where the machine has it.
         #[cfg(target_arch = "x86_64")]
-        Level::V3 => unsafe { walk_v3(op, items, range, shape, scratch) },
+        Level::V3 => unsafe { each_v3(op, items, pieces, whole, scratch, values) },
         // SAFETY: a level is only used where the machine has it.
         #[cfg(target_arch = "x86_64")]
-        Level::V4 => unsafe { walk_v4(op, items, range, shape, scratch) },
+        Level::V4 => unsafe { each_v4(op, items, pieces, whole, scratch, values) },
     }
+}
+
+#[inline(never)]
+fn each_base<Op: Monoid>(
+    op: &Op,
+    items: &dyn Items<Op::Item>,
+    pieces: &[Piece],
+    whole: Option<&Shape>,
+    scratch: &mut Scratch<Op>,
+    values: &mut [Op::Acc],
+) {
+    each(op, pieces, whole, values, |piece, shape| walk(op, items, piece, shape, scratch));
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt")]
-fn walk_v3<Op: Monoid>(
+fn each_v3<Op: Monoid>(
     op: &Op,
     items: &dyn Items<Op::Item>,
-    range: Range<u64>,
-    shape: &Shape,
+    pieces: &[Piece],
+    whole: Option<&Shape>,
     scratch: &mut Scratch<Op>,
-) -> Op::Acc {
-    if const { sums::may_be::<Op>() }
-        && let Some(value) = sums::chunk_value::<Op>(items, range.clone(), shape.lanes(), &mut scratch.items)
-    {
-        return value;
-    }
-    walk(op, items, range, shape, scratch)
+    values: &mut [Op::Acc],
+) {
+    each(
+        op,
+        pieces,
+        whole,
+        values,
+        #[inline(always)]
+        |piece, shape| {
+            if const { sums::may_be::<Op>() }
+                && let Some(value) =
+                    sums::chunk_value::<Op>(items, piece.range(), shape.lanes(), &mut scratch.items)
+            {
+                return value;
+            }
+            walk(op, items, piece, shape, scratch)
+        },
+    );
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,avx512f,avx512bw,avx512dq,avx512vl")]
-fn walk_v4<Op: Monoid>(
+fn each_v4<Op: Monoid>(
     op: &Op,
     items: &dyn Items<Op::Item>,
-    range: Range<u64>,
-    shape: &Shape,
+    pieces: &[Piece],
+    whole: Option<&Shape>,
     scratch: &mut Scratch<Op>,
-) -> Op::Acc {
-    if const { sums::may_be::<Op>() }
-        && let Some(value) = sums::chunk_value::<Op>(items, range.clone(), shape.lanes(), &mut scratch.items)
-    {
-        return value;
-    }
-    walk(op, items, range, shape, scratch)
+    values: &mut [Op::Acc],
+) {
+    each(
+        op,
+        pieces,
+        whole,
+        values,
+        #[inline(always)]
+        |piece, shape| {
+            if const { sums::may_be::<Op>() }
+                && let Some(value) =
+                    sums::chunk_value::<Op>(items, piece.range(), shape.lanes(), &mut scratch.items)
+            {
+                return value;
+            }
+            walk(op, items, piece, shape, scratch)
+        },
+    );
 }
 
+/// Piece by piece, each with its shape.
+#[inline(always)]
+fn each<Op: Monoid>(
+    _op: &Op,
+    pieces: &[Piece],
+    whole: Option<&Shape>,
+    values: &mut [Op::Acc],
+    mut value: impl FnMut(&Piece, &Shape) -> Op::Acc,
+) {
+    let mut shape = whole.copied().unwrap_or(Shape::new(0, size_of::<Op::Item>()));
+    for (piece, place) in pieces.iter().zip(values) {
+        if piece.len == 0 {
+            continue;
+        }
+        if whole.is_none() && shape.n != piece.len {
+            shape = Shape::new(piece.len, size_of::<Op::Item>());
+        }
+        *place = value(piece, &shape);
+    }
+}
+
+/// The value of one piece, which has at least one item.
 #[inline(always)]
 fn walk<Op: Monoid>(
     op: &Op,
     items: &dyn Items<Op::Item>,
-    range: Range<u64>,
+    piece: &Piece,
     shape: &Shape,
     scratch: &mut Scratch<Op>,
 ) -> Op::Acc {
+    let range = piece.range();
+    // From where an item lies to its index.
+    let shift = piece.index.wrapping_sub(piece.start);
     if const { !Op::COMMUTATIVE } {
-        walk_in_order(op, items, range, shape, scratch)
+        walk_in_order(op, items, range, shift, shape, scratch)
     } else if const { Op::ANY_ORDER } {
-        walk_in_any_order(op, items, range, scratch)
+        walk_in_any_order(op, items, range, shift, scratch)
+    } else if const { size_of::<Op::Acc>() <= SMALL } && shape.groups == 1 {
+        walk_one_group(op, items.run(range, &mut scratch.items), piece.index)
     } else {
-        walk_lanes(op, items, range, shape.lanes(), scratch)
+        walk_lanes(op, items, range, shift, shape.lanes(), scratch)
     }
+}
+
+/// Lanes of one group, four rows of them at most: all in registers.
+#[inline(always)]
+fn walk_one_group<Op: Monoid>(op: &Op, items: &[Op::Item], index: u64) -> Op::Acc {
+    let width = const { tree::vector_len(size_of::<Op::Item>()) };
+    let mut acc = [op.identity(); tree::VECTOR_BYTES];
+    let present = items.len().min(width);
+    let mut rows = items.chunks(width);
+    let mut next = index;
+    if let Some(row) = rows.next() {
+        if row.len() == width {
+            for lane in 0..width {
+                acc[lane] = op.lift(row[lane], next + lane as u64);
+            }
+        } else {
+            for (lane, &item) in row.iter().enumerate() {
+                acc[lane] = op.lift(item, next + lane as u64);
+            }
+        }
+    }
+    for row in rows {
+        next += width as u64;
+        if row.len() == width {
+            for lane in 0..width {
+                acc[lane] = op.push(acc[lane], row[lane], next + lane as u64);
+            }
+        } else {
+            for (lane, &item) in row.iter().enumerate() {
+                acc[lane] = op.push(acc[lane], item, next + lane as u64);
+            }
+        }
+    }
+    if present == width {
+        let mut len = width;
+        while len > 1 {
+            len /= 2;
+            for lane in 0..len {
+                acc[lane] = op.combine(acc[2 * lane], acc[2 * lane + 1]);
+            }
+        }
+    } else {
+        let mut len = present;
+        while len > 1 {
+            for lane in 0..len / 2 {
+                acc[lane] = op.combine(acc[2 * lane], acc[2 * lane + 1]);
+            }
+            acc[len / 2] = acc[len - 1];
+            len = len.div_ceil(2);
+        }
+    }
+    acc[0]
 }
 
 /// Every operand in its place: tile by tile, a tile's strips as lanes that combine pairwise.
@@ -130,11 +275,13 @@ fn walk_in_order<Op: Monoid>(
     op: &Op,
     items: &dyn Items<Op::Item>,
     range: Range<u64>,
+    shift: u64,
     shape: &Shape,
     scratch: &mut Scratch<Op>,
 ) -> Op::Acc {
-    let Scratch { lanes, pairs, items: read } = scratch;
-    let mut parts = Vec::with_capacity((range.end - range.start).div_ceil(shape.part()) as usize);
+    let Scratch { lanes, pairs, parts, items: read } = scratch;
+    let strip_len = shape.strip() as usize;
+    parts.clear();
     let mut next = range.start;
     while next < range.end {
         let end = range.end.min(next + shape.part());
@@ -142,18 +289,16 @@ fn walk_in_order<Op: Monoid>(
         while next < end {
             let tile_end = end.min(next + shape.tile());
             let tile = items.run(next..tile_end, read);
+            let mut first = next.wrapping_add(shift);
             lanes.clear();
-            lanes.extend(
-                tile.chunks(shape.strip() as usize).zip((next..).step_by(shape.strip() as usize)).map(
-                    |(strip, first)| {
-                        let mut acc = op.lift(strip[0], first);
-                        for (&item, index) in strip[1..].iter().zip(first + 1..) {
-                            acc = op.push(acc, item, index);
-                        }
-                        acc
-                    },
-                ),
-            );
+            lanes.extend(tile.chunks(strip_len).map(|strip| {
+                let mut acc = op.lift(strip[0], first);
+                for (&item, index) in strip[1..].iter().zip(first + 1..) {
+                    acc = op.push(acc, item, index);
+                }
+                first += strip.len() as u64;
+                acc
+            }));
             let value = pairwise(op, lanes, pairs);
             part = Some(match part {
                 Some(part) => op.combine(part, value),
@@ -163,7 +308,7 @@ fn walk_in_order<Op: Monoid>(
         }
         parts.extend(part);
     }
-    pairwise(op, &mut parts, pairs)
+    pairwise(op, parts, pairs)
 }
 
 #[inline(always)]
@@ -171,30 +316,32 @@ fn walk_lanes<Op: Monoid>(
     op: &Op,
     items: &dyn Items<Op::Item>,
     range: Range<u64>,
+    shift: u64,
     lanes: u64,
     scratch: &mut Scratch<Op>,
 ) -> Op::Acc {
-    let Scratch { lanes: acc, pairs, items: read } = scratch;
+    let Scratch { lanes: acc, pairs, items: read, .. } = scratch;
     let block = ROWS as u64 * lanes;
     let mut next = range.start;
+    let index = |next: u64| next.wrapping_add(shift);
     acc.clear();
     if range.end - next >= block {
-        lift_rows(op, acc, items.run(next..next + block, read), next);
+        lift_rows(op, acc, items.run(next..next + block, read), index(next));
         next += block;
     } else {
         let end = range.end.min(next + lanes);
         let row = items.run(next..end, read);
-        acc.extend(row.iter().zip(next..).map(|(&item, index)| op.lift(item, index)));
+        acc.extend(row.iter().zip(index(next)..).map(|(&item, index)| op.lift(item, index)));
         next = end;
     }
     while range.end - next >= block {
-        push_rows(op, acc, items.run(next..next + block, read), next);
+        push_rows(op, acc, items.run(next..next + block, read), index(next));
         next += block;
     }
     while next < range.end {
         let end = range.end.min(next + lanes);
         let row = items.run(next..end, read);
-        for ((acc, &item), index) in acc.iter_mut().zip(row).zip(next..) {
+        for ((acc, &item), index) in acc.iter_mut().zip(row).zip(index(next)..) {
             *acc = op.push(*acc, item, index);
         }
         next = end;
@@ -245,17 +392,19 @@ fn walk_in_any_order<Op: Monoid>(
     op: &Op,
     items: &dyn Items<Op::Item>,
     range: Range<u64>,
+    shift: u64,
     scratch: &mut Scratch<Op>,
 ) -> Op::Acc {
     let mut next = range.start;
     let mut total: Option<Op::Acc> = None;
     while next < range.end {
-        let end = range.end.min(next + PIECE);
+        let end = range.end.min(next + RUN);
         let run = items.run(next..end, &mut scratch.items);
+        let index = next.wrapping_add(shift);
         let value = if const { size_of::<Op::Acc>() <= 8 } {
-            piece(op, run, next)
+            run_value(op, run, index)
         } else {
-            piece_of_large(op, run, next)
+            run_value_of_large(op, run, index)
         };
         total = Some(match total {
             Some(total) => op.combine(total, value),
@@ -268,7 +417,7 @@ fn walk_in_any_order<Op: Monoid>(
 
 /// The value of some items, at least one.
 #[inline(always)]
-fn piece<Op: Monoid>(op: &Op, items: &[Op::Item], index: u64) -> Op::Acc {
+fn run_value<Op: Monoid>(op: &Op, items: &[Op::Item], index: u64) -> Op::Acc {
     let Some((first, rest)) = items.split_first_chunk::<{ STREAMS * WIDTH }>() else {
         let mut acc = op.lift(items[0], index);
         for (&item, index) in items.iter().zip(index..).skip(1) {
@@ -308,7 +457,7 @@ fn piece<Op: Monoid>(op: &Op, items: &[Op::Item], index: u64) -> Op::Acc {
 
 /// The same where accumulators are too large for many of them: one.
 #[inline(always)]
-fn piece_of_large<Op: Monoid>(op: &Op, items: &[Op::Item], index: u64) -> Op::Acc {
+fn run_value_of_large<Op: Monoid>(op: &Op, items: &[Op::Item], index: u64) -> Op::Acc {
     let (many, rest) = items.as_chunks::<NEIGHBOURS>();
     let mut next = index;
     let mut acc = None;

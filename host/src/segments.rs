@@ -1,0 +1,364 @@
+//! Segments: many reductions at once, of the rows of an array, along any of its axes, or of ranges of any lengths.
+//!
+//! **A segment's result has the bits of reducing that segment alone**, whatever its neighbours, the layout in memory or
+//! the backend. An operator is told an item's position within its segment. An empty segment gives the operator's value
+//! of nothing, [`finish_empty`](Monoid::finish_empty): results are [`Monoid::Output`]s, not the `Option`s that a
+//! [`Reducer`](crate::Reducer) gives for minima.
+//!
+//! ```
+//! use warpfold_host::{Engine, segments::SegmentPlan};
+//! use warpfold_monoid::Min;
+//!
+//! # fn main() -> Result<(), warpfold_host::Error> {
+//! let min = Engine::cpu().segments(Min::<i32>::new())?;
+//! let items = [3, 1, 2, 9, 7, 8];
+//! assert_eq!(min.reduce_rows(&items, 3)?, [1, 7]);
+//! let plan = SegmentPlan::from_lengths(&[1, 0, 5])?;
+//! assert_eq!(min.reduce_segments(&items, &plan)?, [3, i32::MAX, 1]);
+//! # Ok(())
+//! # }
+//! ```
+
+use std::{
+    alloc::{self, Layout as Allocation},
+    fmt,
+};
+
+use warpfold_monoid::{Monoid, Plain};
+
+use crate::{
+    Engine, Error, Input, Items, Source,
+    cpu::{self, Operators},
+};
+
+mod irregular;
+mod layout;
+#[cfg(feature = "ndarray")]
+mod nd;
+
+pub use irregular::{Offset, SegmentPlan};
+pub(crate) use layout::Walk;
+pub use layout::{Axis, Layout};
+
+/// Reduces segments of arrays with one operator on one engine. Cheap to clone, usable from any thread.
+///
+/// Made by [`Engine::segments`].
+#[derive(Clone)]
+pub struct SegmentReducer<Op: Monoid> {
+    engine: Engine,
+    op: Op,
+    place: Place,
+}
+
+/// Where it runs.
+#[derive(Clone, Debug)]
+enum Place {
+    Cpu,
+}
+
+impl<Op: Monoid> fmt::Debug for SegmentReducer<Op> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SegmentReducer<{}> on {}", std::any::type_name::<Op>(), self.engine.backend())
+    }
+}
+
+impl<Op: Monoid> SegmentReducer<Op> {
+    pub(crate) fn on_cpu(engine: Engine, op: Op) -> Self {
+        SegmentReducer { engine, op, place: Place::Cpu }
+    }
+
+    /// The operator.
+    pub fn operator(&self) -> &Op {
+        &self.op
+    }
+
+    /// The engine that it runs on.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Reduces each row of `n` items of an array whose rows lie side by side.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::RaggedRows`] if the array is not made of whole rows, [`Error::HostMemory`],
+    /// [`Error::NeedsCuda`] for device memory on the host.
+    ///
+    /// ```
+    /// use warpfold_host::Engine;
+    /// use warpfold_monoid::{ArgMax, Sum};
+    ///
+    /// # fn main() -> Result<(), warpfold_host::Error> {
+    /// let engine = Engine::cpu();
+    /// let items = [1.0f32, 2.0, 4.0, 8.0, 4.0, 6.0];
+    /// assert_eq!(engine.segments(Sum::<f32>::new())?.reduce_rows(&items, 3)?, [7.0, 18.0]);
+    /// let greatest = engine.segments(ArgMax::<f32>::new())?.reduce_rows(&items, 3)?;
+    /// assert_eq!(greatest.iter().map(|found| found.index()).collect::<Vec<_>>(), [2, 0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn reduce_rows<I: Input<Op::Item> + ?Sized>(
+        &self,
+        items: &I,
+        n: u64,
+    ) -> Result<Vec<Op::Output>, Error> {
+        with_items(items, |items| {
+            let layout = rows_of(items, n)?;
+            // SAFETY: the layout is that of the slice.
+            unsafe { self.reduce_layout(items.as_ptr(), &layout) }
+        })
+    }
+
+    /// [`reduce_rows`](SegmentReducer::reduce_rows) into a slice with a place for each row.
+    ///
+    /// # Errors
+    ///
+    /// As there, and [`Error::OutputLength`].
+    pub fn reduce_rows_into<I: Input<Op::Item> + ?Sized>(
+        &self,
+        items: &I,
+        n: u64,
+        results: &mut [Op::Output],
+    ) -> Result<(), Error> {
+        with_items(items, |items| {
+            let layout = rows_of(items, n)?;
+            // SAFETY: the layout is that of the slice.
+            unsafe { self.reduce_layout_into(items.as_ptr(), &layout, results) }
+        })
+    }
+
+    /// Reduces each row of `n` items with an operator of its own: row `k` with `operator(k)`. On the CPU only.
+    ///
+    /// # Errors
+    ///
+    /// As for [`reduce_rows`](SegmentReducer::reduce_rows), and [`Error::NotOnBackend`].
+    ///
+    /// ```
+    /// use warpfold_host::Engine;
+    /// use warpfold_monoid::{Max, WithInitial};
+    ///
+    /// # fn main() -> Result<(), warpfold_host::Error> {
+    /// // The greatest item of each row, but no less than the row's own floor.
+    /// let floors = [0, 5];
+    /// let floor = |k: u64| WithInitial::new(Max::<i32>::new(), floors[k as usize]);
+    /// let max = Engine::cpu().segments(floor(0))?;
+    /// assert_eq!(max.reduce_rows_with(&[1, 2, 3, 4], 2, floor)?, [2, 5]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn reduce_rows_with<I: Input<Op::Item> + ?Sized>(
+        &self,
+        items: &I,
+        n: u64,
+        operator: impl Fn(u64) -> Op + Sync,
+    ) -> Result<Vec<Op::Output>, Error> {
+        with_items(items, |items| {
+            let layout = rows_of(items, n)?;
+            let mut results = room(layout.segments())?;
+            match &self.place {
+                // SAFETY: the layout is that of the slice.
+                Place::Cpu => unsafe {
+                    cpu::reduce_layout(Operators::Each(&operator), items.as_ptr(), &layout, &mut results);
+                },
+            }
+            Ok(results)
+        })
+    }
+
+    /// Reduces an array of any shape and strides in host memory; `first` is the item at index 0 of every axis.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::HostMemory`].
+    ///
+    /// # Safety
+    ///
+    /// Every item that the layout leads to lies in memory that may be read, and is not written meanwhile. An array
+    /// without segments, or whose segments are empty, has none.
+    ///
+    /// ```
+    /// use warpfold_host::{Engine, segments::Layout};
+    /// use warpfold_monoid::Sum;
+    ///
+    /// # fn main() -> Result<(), warpfold_host::Error> {
+    /// let sum = Engine::cpu().segments(Sum::<i32>::new())?;
+    /// let items = [1, 2, 3, 10, 20, 30];
+    /// let columns = Layout::new(&[2, 3], &[3, 1], &[0])?;
+    /// // SAFETY: two rows of three items.
+    /// assert_eq!(unsafe { sum.reduce_layout(items.as_ptr(), &columns)? }, [11, 22, 33]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub unsafe fn reduce_layout(
+        &self,
+        first: *const Op::Item,
+        layout: &Layout,
+    ) -> Result<Vec<Op::Output>, Error> {
+        let mut results = room(layout.segments())?;
+        // SAFETY: the caller's promise.
+        unsafe { self.regular(first, layout, &mut results)? };
+        Ok(results)
+    }
+
+    /// [`reduce_layout`](SegmentReducer::reduce_layout) into a slice with a place for each segment.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutputLength`].
+    ///
+    /// # Safety
+    ///
+    /// As there.
+    pub unsafe fn reduce_layout_into(
+        &self,
+        first: *const Op::Item,
+        layout: &Layout,
+        results: &mut [Op::Output],
+    ) -> Result<(), Error> {
+        has_room(layout.segments(), results)?;
+        // SAFETY: the caller's promise.
+        unsafe { self.regular(first, layout, results) }
+    }
+
+    /// Reduces segments of any lengths.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SegmentOutOfRange`] with the first segment that does not lie within the array, [`Error::HostMemory`],
+    /// [`Error::NeedsCuda`] for device memory on the host.
+    ///
+    /// ```
+    /// use warpfold_host::{Engine, segments::SegmentPlan};
+    /// use warpfold_monoid::Sum;
+    ///
+    /// # fn main() -> Result<(), warpfold_host::Error> {
+    /// let sum = Engine::cpu().segments(Sum::<u64>::new())?;
+    /// let by_key = SegmentPlan::from_keys(&["a", "a", "b"]);
+    /// assert_eq!(sum.reduce_segments(&[1, 2, 3], &by_key)?, [3, 3]);
+    /// let error = sum.reduce_segments(&[1, 2], &by_key).unwrap_err();
+    /// assert_eq!(error.to_string(), "segment 1 is 2..3, beyond the end of the array, which has 2 items");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn reduce_segments<I: Input<Op::Item> + ?Sized>(
+        &self,
+        items: &I,
+        plan: &SegmentPlan,
+    ) -> Result<Vec<Op::Output>, Error> {
+        with_items(items, |items| {
+            plan.check(items.len() as u64)?;
+            let mut results = room(plan.segments())?;
+            self.irregular(items, plan, &mut results)?;
+            Ok(results)
+        })
+    }
+
+    /// [`reduce_segments`](SegmentReducer::reduce_segments) into a slice with a place for each segment.
+    ///
+    /// # Errors
+    ///
+    /// As there, and [`Error::OutputLength`].
+    pub fn reduce_segments_into<I: Input<Op::Item> + ?Sized>(
+        &self,
+        items: &I,
+        plan: &SegmentPlan,
+        results: &mut [Op::Output],
+    ) -> Result<(), Error> {
+        has_room(plan.segments(), results)?;
+        with_items(items, |items| {
+            plan.check(items.len() as u64)?;
+            self.irregular(items, plan, results)
+        })
+    }
+
+    /// Regular segments in host memory, a result for each.
+    ///
+    /// # Safety
+    ///
+    /// As for [`reduce_layout`](SegmentReducer::reduce_layout).
+    unsafe fn regular(
+        &self,
+        first: *const Op::Item,
+        layout: &Layout,
+        results: &mut [Op::Output],
+    ) -> Result<(), Error> {
+        match &self.place {
+            Place::Cpu => {
+                // SAFETY: the caller's promise.
+                unsafe { cpu::reduce_layout(Operators::Same(&self.op), first, layout, results) };
+                Ok(())
+            }
+        }
+    }
+
+    /// Segments of any lengths in host memory, for which they have been checked; a result for each.
+    fn irregular(
+        &self,
+        items: &[Op::Item],
+        plan: &SegmentPlan,
+        results: &mut [Op::Output],
+    ) -> Result<(), Error> {
+        match &self.place {
+            Place::Cpu => {
+                cpu::reduce_plan(Operators::Same(&self.op), items, plan, results);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Does something with items that lie side by side on the host, of which strided ones are a copy.
+fn with_items<T: Plain, I: Input<T> + ?Sized, R>(
+    input: &I,
+    work: impl FnOnce(&[T]) -> Result<R, Error>,
+) -> Result<R, Error> {
+    match input.source()? {
+        Source::Host(items) => work(items),
+        Source::Strided(items) => {
+            let len = items.len();
+            let mut copy = Vec::new();
+            let needed = len.saturating_mul(size_of::<T>() as u64);
+            copy.try_reserve_exact(len as usize).map_err(|_| Error::HostMemory { needed })?;
+            let mut piece = Vec::new();
+            for start in (0..len).step_by(1 << 14) {
+                copy.extend_from_slice(items.run(start..len.min(start + (1 << 14)), &mut piece));
+            }
+            work(&copy)
+        }
+        #[cfg(feature = "cuda")]
+        Source::Device(_) => Err(Error::NeedsCuda { what: "device memory" }),
+    }
+}
+
+/// The rows of a slice.
+fn rows_of<T>(items: &[T], n: u64) -> Result<Layout, Error> {
+    let items = items.len() as u64;
+    if n == 0 || !items.is_multiple_of(n) {
+        return Err(Error::RaggedRows { items, n });
+    }
+    Ok(Layout::rows(items / n, n))
+}
+
+fn has_room<T>(segments: u64, results: &[T]) -> Result<(), Error> {
+    let room = results.len() as u64;
+    if room == segments { Ok(()) } else { Err(Error::OutputLength { segments, room }) }
+}
+
+/// Memory for so many results.
+fn room<T: Plain>(segments: u64) -> Result<Vec<T>, Error> {
+    const { T::LAYOUT };
+    let error = Error::HostMemory { needed: segments.saturating_mul(size_of::<T>() as u64) };
+    let len = usize::try_from(segments).map_err(|_| error.clone())?;
+    let allocation = Allocation::array::<T>(len).map_err(|_| error.clone())?;
+    if allocation.size() == 0 {
+        return Ok(vec![warpfold_monoid::zeroed(); len]);
+    }
+    // Pages of the system's own, which are zero: nothing is written twice.
+    // SAFETY: of a size that is not zero.
+    let first = unsafe { alloc::alloc_zeroed(allocation) }.cast::<T>();
+    if first.is_null() {
+        return Err(error);
+    }
+    // SAFETY: allocated as a vector's memory is; zero bytes are a value of every plain type.
+    Ok(unsafe { Vec::from_raw_parts(first, len, len) })
+}
