@@ -15,8 +15,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let without = ["DOCS_RS", "WARPFOLD_WITHOUT_KERNELS"];
     without.iter().for_each(|name| println!("cargo:rerun-if-env-changed={name}"));
     if without.iter().any(|name| std::env::var_os(name).is_some()) {
-        for half in ["core.rs", "more.rs"] {
-            std::fs::write(out.join(half), "pub static MODULES: &[warpfold_host::module::Module] = &[];\n")?;
+        for part in ["core.rs", "more.rs", "segments.rs"] {
+            std::fs::write(out.join(part), "pub static MODULES: &[warpfold_host::module::Module] = &[];\n")?;
         }
         return Ok(());
     }
@@ -24,18 +24,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // may start before what is ahead of them has ended, which short reductions gain by. Machine code spares the cards that
     // most programs meet the driver's compiler. How much is built follows from a budget: docs/toolchain.md.
     let (old, new) = (Arch::Sm75, Arch::Sm90);
-    let halves = [("core", vec![old, new], vec![Arch::Sm80, new]), ("more", vec![old], vec![new])];
-    for (half, archs, cubin) in halves {
+    let parts = [
+        ("core", vec![old, new], vec![Arch::Sm80, new]),
+        ("more", vec![old], vec![new]),
+        ("segments", vec![old], vec![new]),
+    ];
+    for (part, archs, cubin) in parts {
         let build = CudaBuilder::new("builtins")
             .no_default_features()
-            .features([half])
+            .features([part])
             .archs(archs)
             .cubin(cubin)
             .strict(true)
             // Where `cargo xtask setup` puts it.
             .ptxas_search("target/ptxas")
             .build()?;
-        build.write_modules(out.join(format!("{half}.rs")), "warpfold_host::module")?;
+        build.write_modules(out.join(format!("{part}.rs")), "warpfold_host::module")?;
     }
     Ok(())
 }

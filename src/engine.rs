@@ -15,7 +15,13 @@ mod more {
 }
 
 #[cfg(feature = "cuda")]
+mod segments {
+    include!(concat!(env!("OUT_DIR"), "/segments.rs"));
+}
+
+#[cfg(feature = "cuda")]
 mod compiled {
+    pub use super::segments::MODULES as SEGMENTS;
     use super::{core, more};
     use crate::module::Module;
 
@@ -36,10 +42,14 @@ mod compiled {
 #[cfg(not(feature = "cuda"))]
 mod compiled {
     pub static MODULES: &[crate::module::Module] = &[];
+    pub static SEGMENTS: &[crate::module::Module] = &[];
 }
 
 /// The built-in operators and, with the feature `cuda`, their compiled modules.
 pub static BUILTINS: Kernels = Kernels { table: &warpfold_builtins::TABLE, modules: compiled::MODULES };
+
+/// The same for reductions of segments.
+pub static SEGMENTS: Kernels = Kernels { table: &warpfold_builtins::SEGMENTS, modules: compiled::SEGMENTS };
 
 /// A place to compute, the CPU, a GPU or the simulator, that knows the built-in operators. Cheap to clone, usable from any thread.
 ///
@@ -137,6 +147,7 @@ impl Engine {
 
     fn with_builtins(engine: warpfold_host::Engine) -> Engine {
         engine.load(BUILTINS);
+        engine.load(SEGMENTS);
         Engine(engine)
     }
 }

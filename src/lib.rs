@@ -21,7 +21,7 @@
 
 mod engine;
 
-pub use engine::{BUILTINS, Engine};
+pub use engine::{BUILTINS, Engine, SEGMENTS};
 #[cfg(feature = "cuda")]
 pub use warpfold_host::cuda;
 pub use warpfold_host::{

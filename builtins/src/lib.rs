@@ -2,7 +2,7 @@
 //! device, and the table by which its host side finds them.
 //!
 //! What is compiled ahead follows from a budget, a few minutes on two cores for all of it (`docs/toolchain.md`). For the
-//! device a feature chooses which half of the crate is compiled; the host's table has both.
+//! device a feature chooses which part of the crate is compiled; the host's tables have all.
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx))]
 
@@ -10,9 +10,13 @@
 mod core;
 #[cfg(any(feature = "more", not(target_arch = "nvptx64")))]
 mod more;
+#[cfg(any(feature = "segments", not(target_arch = "nvptx64")))]
+mod segments;
 #[cfg(not(target_arch = "nvptx64"))]
 mod table;
 
+#[cfg(not(target_arch = "nvptx64"))]
+pub use segments::TABLE as SEGMENTS;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use table::TABLE;
 

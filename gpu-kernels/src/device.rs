@@ -151,7 +151,7 @@ pub unsafe fn simulate_chunks<Op: Monoid, const V: usize, const U: usize>(
 ///
 /// The whole warp calls; `count` (at least 1) values are readable, and every write of them is visible to it.
 #[inline(always)]
-unsafe fn fold_partials<Op: Monoid>(op: &Op, partials: *const Op::Acc, count: u32, lane: u32) -> Op::Acc {
+pub(crate) unsafe fn fold_partials<Op: Monoid>(op: &Op, partials: *const Op::Acc, count: u32, lane: u32) -> Op::Acc {
     const BATCH: u32 = 8;
     // A lane takes the values `first`, `first + step`, ... before `end`.
     let (first, step, end, present) = if Op::COMMUTATIVE {
@@ -191,7 +191,7 @@ unsafe fn fold_partials<Op: Monoid>(op: &Op, partials: *const Op::Acc, count: u3
 ///
 /// They are readable, and the whole block calls.
 #[inline(always)]
-unsafe fn chunk_value<Op: Monoid, const V: usize, const U: usize>(
+pub(crate) unsafe fn chunk_value<Op: Monoid, const V: usize, const U: usize>(
     params: &ReduceParams<Op>,
     start: u64,
     len: u64,

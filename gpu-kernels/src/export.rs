@@ -68,11 +68,22 @@ pub struct Entry {
     pub simulate: unsafe fn(*const u8),
 }
 
+/// What an export's kernels reduce.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Family {
+    /// Whole arrays: what [`kernels!`](crate::kernels) exports.
+    Arrays,
+    /// Many segments at once: what [`segment_kernels!`](crate::segment_kernels) exports.
+    Segments,
+}
+
 /// One exported operator.
 #[derive(Clone, Copy, Debug)]
 pub struct Export {
     /// The name given in [`kernels!`](crate::kernels): the module's group, and the prefix of its entries.
     pub name: &'static str,
+    /// What they reduce.
+    pub family: Family,
     /// The operator's type.
     pub operator: TypeId,
     /// The operator's type in words, for messages.
@@ -84,10 +95,20 @@ pub struct Export {
 }
 
 impl Export {
-    /// An export of `Op` under `name`.
+    /// An export of `Op` for whole arrays under `name`.
     pub const fn new<Op: Monoid>(name: &'static str, entries: &'static [Entry]) -> Export {
+        Export::in_family::<Op>(name, Family::Arrays, entries)
+    }
+
+    /// The same for any family of kernels.
+    pub const fn in_family<Op: Monoid>(
+        name: &'static str,
+        family: Family,
+        entries: &'static [Entry],
+    ) -> Export {
         Export {
             name,
+            family,
             operator: TypeId::of::<Op>(),
             type_name: type_name::<Op>,
             descriptor: Descriptor::of::<Op>(),
@@ -106,9 +127,14 @@ pub struct Table {
 }
 
 impl Table {
-    /// The export of an operator type, if it is in the table.
+    /// The export of an operator's kernels for whole arrays, if it is in the table.
     pub fn find<Op: Monoid>(&self) -> Option<&'static Export> {
-        self.exports.iter().find(|export| export.operator == TypeId::of::<Op>())
+        self.find_in::<Op>(Family::Arrays)
+    }
+
+    /// The same for any family of kernels.
+    pub fn find_in<Op: Monoid>(&self, family: Family) -> Option<&'static Export> {
+        self.exports.iter().find(|export| export.family == family && export.operator == TypeId::of::<Op>())
     }
 }
 
@@ -146,6 +172,175 @@ macro_rules! kernels {
                 ]),
             )+],
         };
+    };
+}
+
+/// Exports operators' kernels for segments: `segment_kernels! { pub static TABLE: sum_f32_segments => Sum<f32>, ... }`.
+///
+/// As [`kernels!`](crate::kernels), whose rules for names hold here too; the names of both are told apart by what they
+/// are called, so they differ. Each line emits the entry points that [`segments`](crate::segments) lists.
+#[macro_export]
+macro_rules! segment_kernels {
+    ($(#[$meta:meta])* $vis:vis static $table:ident: $($name:ident => $op:ty),+ $(,)?) => {
+        $(
+            #[cfg(target_arch = "nvptx64")]
+            const _: () = {
+                #[unsafe(export_name = concat!(stringify!($name), "__descriptor"))]
+                static DESCRIPTOR: $crate::export::Descriptor = $crate::export::Descriptor::of::<$op>();
+                $crate::__segment_entry!($name, $op, rows::RowParams, rows_thread);
+                $crate::__segment_entry!($name, $op, rows::RowParams, rows_small);
+                $crate::__segment_entry!($name, $op, rows::RowParams, rows_warp);
+                $crate::__segment_entry!($name, $op, rows::RowParams, rows_block);
+                $crate::__segment_entry!($name, $op, rows::RowParams, rows_large);
+                $crate::__segment_entry!($name, $op, columns::ColumnParams, columns);
+                $crate::__segment_entry!($name, $op, gather::GatherParams, gather);
+                $crate::__segment_entry!($name, $op, irregular::IrregularParams, tiles);
+                $crate::__segment_entry!($name, $op, irregular::IrregularParams, units);
+            };
+        )+
+
+        #[cfg(not(target_arch = "nvptx64"))]
+        $(#[$meta])*
+        $vis static $table: $crate::export::Table = $crate::export::Table {
+            krate: env!("CARGO_PKG_NAME"),
+            exports: &[$(
+                $crate::export::Export::in_family::<$op>(stringify!($name), $crate::export::Family::Segments, &[
+                    $crate::__segment_simulated!($op, rows_thread),
+                    $crate::__segment_simulated!($op, rows_small),
+                    $crate::__segment_simulated!($op, rows_warp),
+                    $crate::__segment_simulated!($op, rows_block),
+                    $crate::__segment_simulated!($op, rows_large),
+                    $crate::__segment_simulated!($op, columns),
+                    $crate::__segment_simulated!($op, gather),
+                    $crate::__segment_simulated!($op, tiles),
+                    $crate::__segment_simulated!($op, units),
+                ]),
+            )+],
+        };
+    };
+}
+
+/// An entry point for segments on the device.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __segment_entry {
+    ($name:ident, $op:ty, $module:ident :: $params:ident, $kernel:ident) => {
+        const _: () = {
+            #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel)))]
+            unsafe extern "ptx-kernel" fn entry(params: $crate::segments::$module::$params<$op>) {
+                // SAFETY: the launch promises what the parameters' documentation asks for.
+                unsafe { $crate::__segment_body!($op, $kernel, &params) }
+            }
+            // As for whole arrays.
+            #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel), "__launch_bounds"))]
+            static LAUNCH_BOUNDS: u32 = $crate::export::bounds::<$op>($crate::__segment_bounds!($kernel));
+        };
+    };
+}
+
+/// The most threads in a block of that kernel.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __segment_bounds {
+    (rows_block) => {
+        $crate::monoid::tree::MAX_GROUPS
+    };
+    (rows_large) => {
+        $crate::monoid::tree::MAX_GROUPS
+    };
+    (gather) => {
+        $crate::monoid::tree::MAX_GROUPS
+    };
+    (units) => {
+        $crate::monoid::tree::MAX_GROUPS
+    };
+    ($kernel:ident) => {
+        $crate::segments::THREADS
+    };
+}
+
+/// The same entry point for the simulator.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __segment_simulated {
+    ($op:ty, $kernel:ident) => {
+        $crate::export::Entry {
+            kernel: stringify!($kernel),
+            // SAFETY: the caller passes the parameters of this operator's kernel.
+            simulate: |params| unsafe { $crate::__segment_body!($op, $kernel, &*params.cast()) },
+        }
+    };
+}
+
+/// The body of an entry point for segments.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __segment_body {
+    ($op:ty, rows_thread, $params:expr) => {
+        $crate::segments::rows::thread::<$op, { $crate::__vector!($op) }>($params, $crate::__tile!())
+    };
+    ($op:ty, rows_small, $params:expr) => {
+        $crate::segments::rows::small::<$op, { $crate::__vector!($op) }>($params, $crate::__tile!())
+    };
+    ($op:ty, rows_warp, $params:expr) => {
+        $crate::segments::rows::warp::<$op, { $crate::__vector!($op) }, { $crate::device::VECTORS_IN_FLIGHT }>($params)
+    };
+    ($op:ty, rows_block, $params:expr) => {
+        $crate::segments::rows::block::<$op, { $crate::__vector!($op) }, { $crate::device::VECTORS_IN_FLIGHT }>(
+            $params,
+            $crate::__accs!($op, $crate::segments::rows::BLOCK_SLOTS),
+        )
+    };
+    ($op:ty, rows_large, $params:expr) => {
+        $crate::segments::rows::large::<$op, { $crate::__vector!($op) }, { $crate::device::VECTORS_IN_FLIGHT }>(
+            $params,
+            $crate::__accs!($op, 2 * $crate::block::SHARED),
+        )
+    };
+    ($op:ty, columns, $params:expr) => {
+        $crate::segments::columns::columns::<$op, { $crate::__vector!($op) }>(
+            $params,
+            $crate::__accs!($op, $crate::segments::columns::threads::<$op>() as usize),
+            $crate::simt::shared!([u32; 1]),
+        )
+    };
+    ($op:ty, gather, $params:expr) => {
+        $crate::segments::gather::gather::<$op, { $crate::__vector!($op) }>(
+            $params,
+            $crate::__shared!($op),
+            $crate::simt::shared!([$crate::segments::gather::Axis; { 2 * $crate::segments::gather::MAX_AXES }]),
+        )
+    };
+    ($op:ty, tiles, $params:expr) => {
+        $crate::segments::irregular::tiles::<$op, { $crate::__vector!($op) }>(
+            $params,
+            $crate::__tile!(),
+            $crate::simt::shared!([u16; $crate::segments::irregular::TILE_SEGMENTS]),
+            $crate::simt::shared!([u64; $crate::block::SHARED]),
+            $crate::simt::shared!([u64; 1]),
+        )
+    };
+    ($op:ty, units, $params:expr) => {
+        $crate::segments::irregular::units::<$op, { $crate::__vector!($op) }, { $crate::device::VECTORS_IN_FLIGHT }>(
+            $params,
+            $crate::__shared!($op),
+        )
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __tile {
+    () => {
+        $crate::simt::shared!([$crate::segments::tile::Word; $crate::segments::tile::TILE_WORDS])
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __accs {
+    ($op:ty, $count:expr) => {
+        $crate::simt::shared!([<$op as $crate::monoid::Monoid>::Acc; { $count }])
     };
 }
 

@@ -27,6 +27,7 @@ pub mod device;
 pub mod export;
 pub mod lanes;
 pub mod ordered;
+pub mod segments;
 pub mod source;
 pub mod warp;
 

@@ -43,8 +43,7 @@ pub unsafe fn fold<Op: Monoid, const V: usize, const U: usize>(
     let mut index = start + (lane as usize * strip) as u64;
     let mut strip_items = array.wrapping_add(index as usize);
     let mut left = len;
-    let aligned = !global::is_vector::<Op::Item, V>()
-        || array.wrapping_add(start as usize).addr().is_multiple_of(size_of::<[Op::Item; V]>());
+    let aligned = is_aligned::<Op::Item, V>(array.wrapping_add(start as usize));
     while left >= tile {
         nounroll();
         let items = if aligned {
@@ -92,6 +91,48 @@ pub unsafe fn fold<Op: Monoid, const V: usize, const U: usize>(
         }
     }
     acc
+}
+
+/// One lane folds `len` items (1 to `U * V`) that lie side by side, of which the first has that index.
+///
+/// # Safety
+///
+/// `array` points to at least `start + len` readable items.
+#[inline(always)]
+pub unsafe fn strip<Op: Monoid, const V: usize, const U: usize>(
+    op: &Op,
+    array: *const Op::Item,
+    start: u64,
+    len: u64,
+) -> Op::Acc {
+    let items = array.wrapping_add(start as usize);
+    if len == (U * V) as u64 && is_aligned::<Op::Item, V>(items) {
+        // SAFETY: a whole strip.
+        let items = unsafe { load_strip::<Op::Item, V, U>(items) };
+        let mut value = op.lift(items[0][0], start);
+        let mut i = 1;
+        while i < U * V {
+            value = op.push(value, items[i / V][i % V], start + i as u64);
+            i += 1;
+        }
+        return value;
+    }
+    // SAFETY: below `len`.
+    let item = |i: u64| unsafe { global::load(items.wrapping_add(i as usize)) };
+    let mut value = op.lift(item(0), start);
+    let mut i = 1;
+    while i < len {
+        nounroll();
+        value = op.push(value, item(i), start + i);
+        i += 1;
+    }
+    value
+}
+
+/// Can vectors of `V` items be loaded from here on?
+#[inline(always)]
+fn is_aligned<T, const V: usize>(items: *const T) -> bool {
+    !global::is_vector::<T, V>() || items.addr().is_multiple_of(size_of::<[T; V]>())
 }
 
 /// Loads `U` vectors that lie side by side.

@@ -5,16 +5,17 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use warpfold_gpu_kernels::export::Export;
+use warpfold_gpu_kernels::export::{Export, Family};
 use warpfold_monoid::{Monoid, limits};
 
 #[cfg(feature = "cuda")]
-use crate::cuda::{Context, Gpu};
+use crate::cuda::{Context, Gpu, SegmentLauncher};
 use crate::{
     Error, Reducer, SegmentReducer,
     module::Kernels,
     plan::DeviceFacts,
-    sim::{SimOptions, Simulator},
+    segments,
+    sim::{SegmentSimulator, SimOptions, Simulator},
 };
 
 /// What an engine computes on.
@@ -242,7 +243,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`Error::NotOnBackend`] but on the CPU.
+    /// As for [`reducer`](Engine::reducer).
     ///
     /// ```
     /// use warpfold_host::Engine;
@@ -256,16 +257,33 @@ impl Engine {
     /// ```
     pub fn segments<Op: Monoid>(&self, op: Op) -> Result<SegmentReducer<Op>, Error> {
         const { limits::check::<Op>() };
-        match &self.place {
-            Place::Cpu => Ok(SegmentReducer::on_cpu(self.clone(), op)),
-            _ => Err(Error::NotOnBackend { what: "reductions of segments", backend: self.backend() }),
-        }
+        let place = match &self.place {
+            Place::Cpu => segments::Place::Cpu,
+            Place::Sim(options) => {
+                let facts = self.facts.unwrap_or(DeviceFacts::H100);
+                let export = self.find_in::<Op>(Family::Segments)?.1;
+                segments::Place::Sim(SegmentSimulator::new::<Op>(*options, export, facts)?)
+            }
+            #[cfg(feature = "cuda")]
+            Place::Cuda(gpu) => {
+                let find = || self.find_in::<Op>(Family::Segments);
+                let loaded = gpu.segment_kernels(std::any::TypeId::of::<Op>(), find)?;
+                let facts = self.facts.unwrap_or(gpu.context.facts);
+                segments::Place::Cuda(SegmentLauncher::new::<Op>(gpu.clone(), loaded, facts)?)
+            }
+        };
+        Ok(SegmentReducer::new(self.clone(), op, place))
     }
 
-    /// The export of an operator among what has been loaded.
+    /// The export of an operator's kernels for whole arrays among what has been loaded.
     fn find<Op: Monoid>(&self) -> Result<(Kernels, &'static Export), Error> {
-        let found =
-            self.loaded().into_iter().find_map(|kernels| Some((kernels, kernels.table.find::<Op>()?)));
+        self.find_in::<Op>(Family::Arrays)
+    }
+
+    /// The same for any family of kernels.
+    fn find_in<Op: Monoid>(&self, family: Family) -> Result<(Kernels, &'static Export), Error> {
+        let find = |kernels: Kernels| Some((kernels, kernels.table.find_in::<Op>(family)?));
+        let found = self.loaded().into_iter().find_map(find);
         found.ok_or_else(|| {
             let operator = std::any::type_name::<Op>();
             Error::NoKernel {
@@ -286,7 +304,8 @@ impl Engine {
     pub fn trim(&self) -> Result<(), Error> {
         let gpu = self.gpu("trimming workspaces")?;
         let _current = gpu.context.enter_or_error()?;
-        gpu.pool.trim()
+        gpu.pool.trim()?;
+        gpu.segment_pool.trim()
     }
 
     /// Is that memory of its GPU, and aligned?

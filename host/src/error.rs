@@ -249,6 +249,42 @@ pub enum Error {
         /// What is wrong, with block, thread, call and source line.
         fault: String,
     },
+    /// A strategy that cannot fold such segments in the order that they have.
+    #[error("strategy `{strategy}` does not suit segments of {n} items: {why}; leave the choice to the planner")]
+    StrategyUnfit {
+        /// The strategy that was forced.
+        strategy: &'static str,
+        /// Items of a segment.
+        n: u64,
+        /// What does not fit.
+        why: &'static str,
+    },
+    /// More axes than kernels know, after those that are one in memory have been joined.
+    #[error("{axes} axes of one kind remain after joining, kernels know {limit}: reduce along them in two steps")]
+    TooManyAxes {
+        /// Axes that are kept, or that are reduced.
+        axes: usize,
+        /// The most.
+        limit: usize,
+    },
+    /// Segments that were prepared for items of another size.
+    #[error("the segments were prepared for items of {prepared} bytes, these have {item}: prepare them again")]
+    PreparedForOthers {
+        /// Bytes of the items that they were prepared for.
+        prepared: usize,
+        /// Bytes of the operator's items.
+        item: usize,
+    },
+    /// A layout that leads out of the array that it is to be read from.
+    #[error("the layout leads to items {least} to {greatest} of an array of {len}: check shape, strides and start")]
+    LayoutOutOfRange {
+        /// The first item that it leads to.
+        least: i64,
+        /// The last one.
+        greatest: i64,
+        /// Items of the array.
+        len: u64,
+    },
     /// Something that the engine's backend does not do.
     #[error("{what} are not done on the {backend} backend: use `Engine::cpu`")]
     NotOnBackend {

@@ -9,6 +9,8 @@ use warpfold_monoid::{
 
 use crate::Error;
 
+pub mod segments;
+
 /// What a plan may depend on about a GPU.
 ///
 /// The facts can be forged, to see what another device would do. They never change the bits of a result: the order of
@@ -70,6 +72,8 @@ pub struct OperatorLayout {
     pub acc_align: usize,
     /// May operands be reordered?
     pub commutative: bool,
+    /// Does any order give the same bits?
+    pub any_order: bool,
 }
 
 impl OperatorLayout {
@@ -80,6 +84,7 @@ impl OperatorLayout {
             acc_bytes: size_of::<Op::Acc>(),
             acc_align: align_of::<Op::Acc>(),
             commutative: Op::COMMUTATIVE,
+            any_order: Op::ANY_ORDER,
         }
     }
 }

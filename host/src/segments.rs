@@ -26,19 +26,32 @@ use std::{
 
 use warpfold_monoid::{Monoid, Plain};
 
+#[cfg(feature = "cuda")]
+use crate::cuda::SegmentLauncher;
 use crate::{
     Engine, Error, Input, Items, Source,
     cpu::{self, Operators},
+    plan::{
+        OperatorLayout,
+        segments::{SegmentSettings, SegmentsPlan},
+    },
+    sim::SegmentSimulator,
 };
 
+#[cfg(feature = "cuda")]
+mod device;
 mod irregular;
 mod layout;
 #[cfg(feature = "ndarray")]
 mod nd;
+mod problem;
+mod tables;
 
 pub use irregular::{Offset, SegmentPlan};
 pub(crate) use layout::Walk;
 pub use layout::{Axis, Layout};
+pub(crate) use problem::{Params, Places, Problem};
+pub(crate) use tables::Tables;
 
 /// Reduces segments of arrays with one operator on one engine. Cheap to clone, usable from any thread.
 ///
@@ -47,13 +60,17 @@ pub use layout::{Axis, Layout};
 pub struct SegmentReducer<Op: Monoid> {
     engine: Engine,
     op: Op,
+    settings: SegmentSettings,
     place: Place,
 }
 
-/// Where it runs.
+/// Where it runs, with what it needs there at hand.
 #[derive(Clone, Debug)]
-enum Place {
+pub(crate) enum Place {
     Cpu,
+    Sim(SegmentSimulator),
+    #[cfg(feature = "cuda")]
+    Cuda(SegmentLauncher),
 }
 
 impl<Op: Monoid> fmt::Debug for SegmentReducer<Op> {
@@ -63,8 +80,44 @@ impl<Op: Monoid> fmt::Debug for SegmentReducer<Op> {
 }
 
 impl<Op: Monoid> SegmentReducer<Op> {
-    pub(crate) fn on_cpu(engine: Engine, op: Op) -> Self {
-        SegmentReducer { engine, op, place: Place::Cpu }
+    pub(crate) fn new(engine: Engine, op: Op, place: Place) -> Self {
+        SegmentReducer { engine, op, settings: SegmentSettings::default(), place }
+    }
+
+    /// The same with a strategy, or what its kernels may vary, forced. No setting changes a result.
+    ///
+    /// On the CPU there is nothing to force.
+    #[must_use]
+    pub fn with_settings(&self, settings: SegmentSettings) -> Self {
+        SegmentReducer { settings, ..self.clone() }
+    }
+
+    /// What a reduction of an array's segments will do, whose every strategy gives the same bits.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooManyAxes`], and those of [`SegmentPlanner::plan`](crate::plan::segments::SegmentPlanner::plan).
+    ///
+    /// ```
+    /// use warpfold_host::{Engine, segments::Layout};
+    /// use warpfold_monoid::Sum;
+    ///
+    /// # fn main() -> Result<(), warpfold_host::Error> {
+    /// let sum = Engine::cpu().segments(Sum::<f32>::new())?;
+    /// println!("{}", sum.plan(&Layout::rows(1000, 100))?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn plan(&self, layout: &Layout) -> Result<SegmentsPlan, Error> {
+        match &self.place {
+            Place::Cpu => {
+                let Problem { m, n, arrangement, .. } = Problem::of(layout)?;
+                Ok(SegmentsPlan::cpu(m, n, arrangement, OperatorLayout::of::<Op>()))
+            }
+            Place::Sim(simulator) => simulator.plan::<Op>(layout, self.settings),
+            #[cfg(feature = "cuda")]
+            Place::Cuda(launcher) => launcher.plan::<Op>(layout, self.settings),
+        }
     }
 
     /// The operator.
@@ -160,6 +213,12 @@ impl<Op: Monoid> SegmentReducer<Op> {
                 Place::Cpu => unsafe {
                     cpu::reduce_layout(Operators::Each(&operator), items.as_ptr(), &layout, &mut results);
                 },
+                _ => {
+                    return Err(Error::NotOnBackend {
+                        what: "reductions with an operator for each row",
+                        backend: self.engine.backend(),
+                    });
+                }
             }
             Ok(results)
         })
@@ -288,6 +347,11 @@ impl<Op: Monoid> SegmentReducer<Op> {
                 unsafe { cpu::reduce_layout(Operators::Same(&self.op), first, layout, results) };
                 Ok(())
             }
+            // SAFETY: the caller's promise.
+            Place::Sim(simulator) => unsafe { simulator.reduce(self.op, first, layout, self.settings, results) },
+            #[cfg(feature = "cuda")]
+            // SAFETY: the caller's promise.
+            Place::Cuda(launcher) => unsafe { self.copied(launcher, first, layout, results) },
         }
     }
 
@@ -303,6 +367,13 @@ impl<Op: Monoid> SegmentReducer<Op> {
                 cpu::reduce_plan(Operators::Same(&self.op), items, plan, results);
                 Ok(())
             }
+            Place::Sim(simulator) => {
+                let (begins, ends) = plan.bounds();
+                let tables = Tables::new(plan.segments(), |k| plan.range(k), size_of::<Op::Item>());
+                simulator.reduce_irregular(self.op, items, begins, ends, &tables, results)
+            }
+            #[cfg(feature = "cuda")]
+            Place::Cuda(launcher) => self.copied_irregular(launcher, items, plan, results),
         }
     }
 }

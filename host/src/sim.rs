@@ -15,6 +15,10 @@ use crate::{
     plan::{DeviceFacts, OperatorLayout, PARAMETER_BYTES, ReducePlan, Strategy},
 };
 
+mod segments;
+
+pub(crate) use segments::SegmentSimulator;
+
 /// Items that are read at once where they do not lie side by side.
 const PIECE: u64 = 1 << 12;
 

@@ -114,6 +114,24 @@ impl<T: Plain> Shared<T> {
         self.ptr
     }
 
+    /// The elements from number `first` on; none if there are fewer.
+    #[inline(always)]
+    pub fn from(self, first: usize) -> Self {
+        let first = if first < self.len { first } else { self.len };
+        Shared { ptr: self.ptr.wrapping_add(first), len: self.len - first }
+    }
+
+    /// The same memory as elements of another type: as many as it has bytes for.
+    ///
+    /// # Safety
+    ///
+    /// `U` is no more aligned than `T`. What is read as one type has been written as it, or is plain data in any case.
+    #[inline(always)]
+    pub unsafe fn cast<U: Plain>(self) -> Shared<U> {
+        let bytes = self.len * size_of::<T>();
+        Shared { ptr: self.ptr.cast(), len: if size_of::<U>() == 0 { self.len } else { bytes / size_of::<U>() } }
+    }
+
     /// The first `len` elements, or all if there are fewer.
     #[inline(always)]
     pub fn first(self, len: usize) -> Self {

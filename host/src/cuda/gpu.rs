@@ -15,11 +15,16 @@ use cust::sys::{CUdeviceptr, CUstream};
 use super::{
     context::Context,
     driver::{self, Doing},
-    kernels::Loaded,
+    kernels::{Loaded, LoadedSegments},
     memory::Memory,
     workspace::{Block, Pool},
 };
-use crate::{Error, module::Kernels};
+use warpfold_gpu_kernels::export::Export;
+
+use crate::{
+    Error,
+    module::{Kernels, Module},
+};
 
 /// Pinned memory that any context and the device can reach.
 const PORTABLE_AND_MAPPED: c_uint = 1 | 2;
@@ -31,7 +36,10 @@ const KEPT_BYTES: usize = 64 << 20;
 /// A device with what an engine keeps for it.
 pub(crate) struct Gpu {
     pub(crate) pool: Pool,
+    /// Those of segments, whose counters are more.
+    pub(crate) segment_pool: Pool,
     kernels: Mutex<HashMap<TypeId, Arc<Loaded>>>,
+    segment_kernels: Mutex<HashMap<TypeId, Arc<LoadedSegments>>>,
     results: Mutex<Vec<HostResult>>,
     lanes: Mutex<Vec<Lane>>,
     // Last, so that it outlives what was made in it.
@@ -49,34 +57,56 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What has been loaded for an operator, or is loaded now.
+fn first_use<T>(
+    loaded: &Mutex<HashMap<TypeId, Arc<T>>>,
+    operator: TypeId,
+    find: impl FnOnce() -> Result<(Kernels, &'static Export), Error>,
+    load: impl FnOnce(&'static Export, &'static Module) -> Result<T, Error>,
+) -> Result<Arc<T>, Error> {
+    // Held while loading: two threads that want the same operator load it once.
+    let mut loaded = lock(loaded);
+    if let Some(kernels) = loaded.get(&operator) {
+        return Ok(kernels.clone());
+    }
+    let (kernels, export) = find()?;
+    let module = kernels.modules.iter().find(|module| module.name == export.name);
+    let module = module.ok_or(Error::NotCompiled { krate: kernels.table.krate, export: export.name })?;
+    let fresh = Arc::new(load(export, module)?);
+    loaded.insert(operator, fresh.clone());
+    Ok(fresh)
+}
+
 impl Gpu {
     pub(crate) fn new(context: Arc<Context>) -> Arc<Gpu> {
         Arc::new(Gpu {
             pool: Pool::default(),
+            segment_pool: Pool::default(),
             kernels: Mutex::default(),
+            segment_kernels: Mutex::default(),
             results: Mutex::default(),
             lanes: Mutex::default(),
             context,
         })
     }
 
-    /// The kernels of an operator type, loaded on first use.
+    /// The kernels of an operator type for whole arrays, loaded on first use.
     pub(crate) fn kernels(
         &self,
         operator: TypeId,
-        find: impl FnOnce() -> Result<(Kernels, &'static warpfold_gpu_kernels::export::Export), Error>,
+        find: impl FnOnce() -> Result<(Kernels, &'static Export), Error>,
     ) -> Result<Arc<Loaded>, Error> {
-        // Held while loading: two threads that want the same operator load it once.
-        let mut loaded = lock(&self.kernels);
-        if let Some(kernels) = loaded.get(&operator) {
-            return Ok(kernels.clone());
-        }
-        let (kernels, export) = find()?;
-        let module = kernels.modules.iter().find(|module| module.name == export.name);
-        let module = module.ok_or(Error::NotCompiled { krate: kernels.table.krate, export: export.name })?;
-        let fresh = Arc::new(Loaded::new(&self.context, export, module)?);
-        loaded.insert(operator, fresh.clone());
-        Ok(fresh)
+        first_use(&self.kernels, operator, find, |export, module| Loaded::new(&self.context, export, module))
+    }
+
+    /// The same for segments.
+    pub(crate) fn segment_kernels(
+        &self,
+        operator: TypeId,
+        find: impl FnOnce() -> Result<(Kernels, &'static Export), Error>,
+    ) -> Result<Arc<LoadedSegments>, Error> {
+        let load = |export, module: &_| LoadedSegments::new(&self.context, export, module);
+        first_use(&self.segment_kernels, operator, find, load)
     }
 
     /// Runs `launch` with a place that the device can write a `T` to, waits as `launch` says, and returns the `T`.
@@ -184,6 +214,8 @@ impl Drop for Gpu {
         // A capture elsewhere forbids waiting. Leaking is the safe way out; other errors are the context's end.
         if done.is_err_and(|failure| failure.is_capture()) {
             self.pool.leak();
+            self.segment_pool.leak();
+            std::mem::forget(std::mem::take(&mut *lock(&self.segment_kernels)));
             std::mem::forget(std::mem::take(&mut *lock(&self.kernels)));
         }
     }

@@ -39,6 +39,81 @@ unsafe impl Send for Loaded {}
 // SAFETY: as above.
 unsafe impl Sync for Loaded {}
 
+/// Kernels for segments, in the order of [`SEGMENT_KERNELS`].
+pub(crate) const SEGMENT_KERNELS: [&str; 9] = [
+    "rows_thread",
+    "rows_small",
+    "rows_warp",
+    "rows_block",
+    "rows_large",
+    "columns",
+    "gather",
+    "tiles",
+    "units",
+];
+
+/// The kernels for segments of one export, loaded.
+#[derive(Debug)]
+pub(crate) struct LoadedSegments {
+    pub(crate) export: &'static Export,
+    functions: [CUfunction; SEGMENT_KERNELS.len()],
+    /// As in [`Loaded`].
+    pub(crate) wait: bool,
+    module: LoadedModule,
+}
+
+// SAFETY: module and function handles may be used from any thread.
+unsafe impl Send for LoadedSegments {}
+// SAFETY: as above.
+unsafe impl Sync for LoadedSegments {}
+
+impl LoadedSegments {
+    /// As [`Loaded::new`].
+    pub(crate) fn new(
+        context: &Arc<Context>,
+        export: &'static Export,
+        module: &Module,
+    ) -> Result<LoadedSegments, Error> {
+        let image = image_for(context, export, module)?;
+        let wait = module.waits(image);
+        let _current = context.enter_or_error()?;
+        apart_from_captures(|| {
+            let module = load_image(context, export, image)?;
+            check_descriptor(&module, export, image)?;
+            let mut functions = [ptr::null_mut(); SEGMENT_KERNELS.len()];
+            for (place, kernel) in functions.iter_mut().zip(SEGMENT_KERNELS) {
+                *place = function(&module, export, kernel, image)?;
+            }
+            Ok(LoadedSegments { export, functions, wait, module })
+        })
+    }
+
+    /// The kernel of that name, which is one of [`SEGMENT_KERNELS`].
+    pub(crate) fn function(&self, kernel: &str) -> Option<CUfunction> {
+        let at = SEGMENT_KERNELS.iter().position(|&name| name == kernel)?;
+        Some(self.functions[at])
+    }
+
+    /// Do the kernels belong to that context?
+    pub(crate) fn is_of(&self, context: &Arc<Context>) -> bool {
+        Arc::ptr_eq(&self.module.context, context)
+    }
+}
+
+/// The best image of a module for a device.
+fn image_for<'a>(
+    context: &Context,
+    export: &'static Export,
+    module: &'a Module,
+) -> Result<&'a Image, Error> {
+    let compute_capability = context.info.compute_capability;
+    module.image_for(compute_capability).ok_or_else(|| Error::NoImage {
+        export: export.name,
+        compute_capability,
+        images: module.images.iter().map(ToString::to_string).collect(),
+    })
+}
+
 #[derive(Debug)]
 struct LoadedModule {
     raw: CUmodule,
@@ -62,12 +137,7 @@ impl Loaded {
         export: &'static Export,
         module: &Module,
     ) -> Result<Loaded, Error> {
-        let compute_capability = context.info.compute_capability;
-        let image = module.image_for(compute_capability).ok_or_else(|| Error::NoImage {
-            export: export.name,
-            compute_capability,
-            images: module.images.iter().map(ToString::to_string).collect(),
-        })?;
+        let image = image_for(context, export, module)?;
         let wait = module.waits(image);
         let _current = context.enter_or_error()?;
         apart_from_captures(|| {

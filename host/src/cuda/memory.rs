@@ -130,7 +130,11 @@ impl<T: Plain> DeviceArray<T> {
     ///
     /// [`Error::NeedsCuda`] on the CPU, [`Error::DeviceMemory`] if there is not enough.
     pub fn from_slice(engine: &Engine, items: &[T]) -> Result<Self, Error> {
-        let mut array = DeviceArray::allocate(&engine.gpu("a device array")?.context, items.len())?;
+        DeviceArray::copied(&engine.gpu("a device array")?.context, items)
+    }
+
+    pub(crate) fn copied(context: &Arc<Context>, items: &[T]) -> Result<Self, Error> {
+        let mut array = DeviceArray::allocate(context, items.len())?;
         array.copy_from_slice(items)?;
         Ok(array)
     }

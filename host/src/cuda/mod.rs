@@ -10,6 +10,7 @@ mod kernels;
 mod memory;
 mod reduce;
 mod scope;
+mod segments;
 mod stream;
 mod workspace;
 
@@ -23,4 +24,6 @@ pub use workspace::Workspace;
 pub(crate) use context::{Context, devices};
 pub(crate) use gpu::Gpu;
 pub(crate) use reduce::Launcher;
+pub(crate) use segments::SegmentLauncher;
+pub use segments::DeviceSegments;
 pub(crate) use workspace::Block;

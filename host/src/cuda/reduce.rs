@@ -280,7 +280,7 @@ impl Launcher {
     }
 }
 
-fn aligned<T>(address: u64) -> Result<(), Error> {
+pub(super) fn aligned<T>(address: u64) -> Result<(), Error> {
     if address.is_multiple_of(align_of::<T>() as u64) {
         Ok(())
     } else {

@@ -20,8 +20,9 @@ use super::{
 };
 use crate::Error;
 
-/// The least that is allocated at once, in bytes: enough for the most chunks of values of up to 64 bytes.
-const LEAST: u64 = 32 << 10;
+/// The least that is allocated at once, in bytes: enough for the most chunks of values of up to 64 bytes. So much is zero
+/// at first.
+pub(super) const LEAST: u64 = 32 << 10;
 
 /// Memory with a ticket (zero between launches) at its start and chunks' values behind.
 #[derive(Debug)]

@@ -195,6 +195,14 @@ impl SegmentPlan {
         }
     }
 
+    /// Where each segment begins and where it ends, one list of each.
+    pub(crate) fn bounds(&self) -> (&[u64], &[u64]) {
+        match &self.bounds {
+            Bounds::Offsets(offsets) => (&offsets[..offsets.len() - 1], &offsets[1..]),
+            Bounds::Ranges { begins, ends } => (begins, ends),
+        }
+    }
+
     /// Does it suit an array of `len` items?
     ///
     /// # Errors

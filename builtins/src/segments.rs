@@ -1,0 +1,34 @@
+//! The operators whose segments are folded by kernels that are compiled ahead.
+
+use half::f16;
+use warpfold_gpu_kernels::segment_kernels;
+use warpfold_monoid::{
+    Any, ArgMax, ArgMin, Compose, Max, MaxSegmentSum, Mean, Min, Product, Sum,
+};
+
+segment_kernels! {
+    /// Their exports.
+    pub static TABLE:
+    sum_f16_segments => Sum<f16>,
+    sum_f32_segments => Sum<f32>,
+    sum_f64_segments => Sum<f64>,
+    sum_i32_segments => Sum<i32>,
+    sum_i32_i64_segments => Sum<i32, i64>,
+    sum_i64_segments => Sum<i64>,
+    sum_u8_u64_segments => Sum<u8, u64>,
+    product_f32_segments => Product<f32>,
+    min_f32_segments => Min<f32>,
+    min_f64_segments => Min<f64>,
+    min_i32_segments => Min<i32>,
+    max_f32_segments => Max<f32>,
+    max_f64_segments => Max<f64>,
+    max_i32_segments => Max<i32>,
+    argmin_f32_segments => ArgMin<f32>,
+    argmax_f32_segments => ArgMax<f32>,
+    any_bool_segments => Any<bool>,
+    mean_f32_segments => Mean<f32>,
+    mean_f64_segments => Mean<f64>,
+    mss_i32_segments => MaxSegmentSum<i32>,
+    mss_f32_segments => MaxSegmentSum<f32>,
+    compose_f32_segments => Compose<f32>,
+}

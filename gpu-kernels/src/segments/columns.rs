@@ -1,0 +1,454 @@
+//! Columns: segments whose items lie at one distance, with neighbouring segments side by side: `[outer][n][inner]`,
+//! reduced along `n`.
+//!
+//! Threads that are neighbours read neighbouring columns, so that loads are coalesced and nothing is transposed. A
+//! thread folds one lane of the canonical tree after the other, a few at once; the values of a thread's lanes, which are
+//! neighbours, meet in a binary counter of partial results, which is the tree that the lanes combine in. `parts` threads
+//! share a column's chunk, and combine through shared memory.
+
+use warpfold_monoid::{
+    Monoid, Plain,
+    tree::{FOLD_LANES, VECTORS_A_GROUP},
+};
+use warpfold_simt::{
+    atomic::{self, AcqRel, Gpu},
+    global::{self, hint::Plainly},
+    grid,
+    hint::nounroll,
+    shared::Shared,
+    thread::{block_idx_x, grid_dim_x, sync_threads, thread_idx_x},
+};
+
+use super::THREADS;
+
+/// The parameters of [`columns`].
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ColumnParams<Op: Monoid> {
+    /// The first item of the first column; aligned to the item.
+    pub input: *const Op::Item,
+    /// Items from one item of a column to the next; may be negative.
+    pub stride: i64,
+    /// Items from one group of `inner` columns to the next.
+    pub outer_stride: i64,
+    /// Groups of columns.
+    pub outer: u64,
+    /// Columns in a group, which lie side by side.
+    pub inner: u64,
+    /// Items in a column, at least 1.
+    pub n: u64,
+    /// Where the results go: `[outer][inner]`.
+    pub output: *mut Op::Output,
+    /// `[outer][chunks][inner]` values; unused for one chunk.
+    pub partials: *mut Op::Acc,
+    /// For each group of columns and each tile of it how many chunks are done: 0 before and after every launch; unused for
+    /// one chunk.
+    pub tickets: *mut u32,
+    /// Items in a chunk: [`Shape::chunk`](warpfold_monoid::tree::Shape::chunk).
+    pub chunk: u64,
+    /// Chunks in a column.
+    pub chunks: u32,
+    /// Groups of lanes: [`Shape::groups`](warpfold_monoid::tree::Shape::groups).
+    pub groups: u32,
+    /// Neighbouring columns that a block takes: a tile.
+    pub width: u32,
+    /// Threads that share a column's chunk, a power of two: at most as many as there are lanes; where order matters, at
+    /// least as many as there are [parts](warpfold_monoid::tree::Shape::part) in a chunk.
+    pub parts: u32,
+    /// The operator.
+    pub op: Op,
+}
+
+/// The most threads in a block, which each need a slot in shared memory.
+pub const fn threads<Op: Monoid>() -> u32 {
+    let fit = (32 << 10) / if size_of::<Op::Acc>() == 0 { 1 } else { size_of::<Op::Acc>() };
+    if fit < THREADS as usize { fit as u32 } else { THREADS }
+}
+
+/// Lanes that a thread folds at once.
+const LANES: usize = 4;
+
+/// Items of each that are in flight at most.
+const ROUNDS: usize = 4;
+
+/// Items of each that are in flight: large accumulators leave registers for fewer.
+const fn rounds<Op: Monoid>() -> usize {
+    if size_of::<Op::Acc>() <= 16 { ROUNDS } else { ROUNDS / 2 }
+}
+
+/// Sums of as many lanes as a thread has at most: `LANES << LEVELS`.
+const LEVELS: usize = 8;
+
+/// The most lanes of a chunk for each thread that shares it.
+pub const MAX_LANES_A_PART: u64 = (LANES as u64) << LEVELS;
+
+/// Columns of any length, tiles of neighbours.
+///
+/// # Safety
+///
+/// Blocks of `width * parts` threads, at most [`threads`]; items are readable and results writable; chunks and groups are
+/// those of a column's [`Shape`](warpfold_monoid::tree::Shape); partials and tickets belong to this launch alone. `slots`
+/// has one for each thread, `flag` one.
+#[inline(always)]
+pub unsafe fn columns<Op: Monoid, const V: usize>(
+    params: &ColumnParams<Op>,
+    slots: Shared<Op::Acc>,
+    flag: Shared<u32>,
+) {
+    grid::wait_for_previous();
+    let (op, thread, width, parts) = (&params.op, thread_idx_x(), params.width, params.parts);
+    let (part, x) = (thread / width, thread % width);
+    let place = Place { x, part, width, parts, slots };
+    let tiles = params.inner.div_ceil(width as u64);
+    let work = params.outer * params.chunks as u64 * tiles;
+    let mut next = block_idx_x() as u64;
+    while next < work {
+        nounroll();
+        let (rest, tile) = (next / tiles, next % tiles);
+        let (outer, k) = (rest / params.chunks as u64, rest % params.chunks as u64);
+        let column = tile * width as u64 + x as u64;
+        let there = column < params.inner;
+        let start = k * params.chunk;
+        let len = params.chunk.min(params.n - start);
+        let first = (outer as i64).wrapping_mul(params.outer_stride).wrapping_add(column as i64);
+        let items = params.input.wrapping_offset(first as isize);
+        // SAFETY: a column's items.
+        let load = |i: u64, wanted: bool| unsafe {
+            let offset = ((start + i) as i64).wrapping_mul(params.stride);
+            global::load_if::<Plainly, Op::Item>(wanted, items.wrapping_offset(offset as isize))
+        };
+        let (acc, present) = if there {
+            // SAFETY: as above.
+            unsafe { part_value::<Op, V>(params, part, start, len, &load) }
+        } else {
+            (op.identity(), 0)
+        };
+        // SAFETY: the whole block, and the slots are free.
+        let acc = unsafe { place.combine(op, acc, present) };
+        let at = outer * params.inner + column;
+        if params.chunks == 1 {
+            if part == 0 && there {
+                // SAFETY: one thread a column.
+                unsafe { global::store(params.output.wrapping_add(at as usize), op.finish(acc)) };
+            }
+        } else {
+            let values = params
+                .partials
+                .wrapping_add((outer * params.chunks as u64 * params.inner + column) as usize);
+            if part == 0 && there {
+                // SAFETY: one thread a column's chunk.
+                unsafe { global::store(values.wrapping_add((k * params.inner) as usize), acc) };
+            }
+            // All partials of the block are written before its ticket is counted.
+            sync_threads();
+            let ticket = params.tickets.wrapping_add((outer * tiles + tile) as usize);
+            if thread == 0 {
+                // SAFETY: a ticket of this launch; release and acquire as for the partials of one array.
+                let done = unsafe { atomic::fetch_add(ticket, 1, AcqRel, Gpu) };
+                // SAFETY: one thread, and a barrier since the last reading.
+                unsafe { flag.write(0, done) };
+            }
+            sync_threads();
+            // SAFETY: written before the barrier.
+            if unsafe { flag.read(0) } + 1 == params.chunks {
+                // SAFETY: all chunks of these columns are done.
+                let (acc, present) = unsafe { fold_chunks(params, part, values, there) };
+                // SAFETY: the whole block; two barriers since the slots were read.
+                let acc = unsafe { place.combine(op, acc, present) };
+                if part == 0 && there {
+                    // SAFETY: one thread a column.
+                    unsafe { global::store(params.output.wrapping_add(at as usize), op.finish(acc)) };
+                }
+                if thread == 0 {
+                    // SAFETY: the last to use it.
+                    unsafe { global::store(ticket, 0) };
+                }
+            }
+        }
+        next += grid_dim_x() as u64;
+        if next < work {
+            sync_threads();
+        }
+    }
+    grid::let_next_start();
+}
+
+/// What one of the threads that share a column's chunk has of it, and how many of them have something.
+///
+/// # Safety
+///
+/// `load(i, true)` loads item `i` of the chunk.
+#[inline(always)]
+unsafe fn part_value<Op: Monoid, const V: usize>(
+    params: &ColumnParams<Op>,
+    part: u32,
+    start: u64,
+    len: u64,
+    load: &impl Fn(u64, bool) -> core::mem::MaybeUninit<Op::Item>,
+) -> (Op::Acc, u32) {
+    let (op, parts) = (&params.op, params.parts as u64);
+    // SAFETY: wanted.
+    let item = |i: u64| unsafe { load(i, true).assume_init() };
+    if Op::ANY_ORDER {
+        const BATCH: usize = LANES * ROUNDS;
+        let mut acc = op.identity();
+        let mut i = part as u64;
+        let mut begun = false;
+        while i < len {
+            nounroll();
+            let batch: [_; BATCH] = core::array::from_fn(|u| {
+                let at = i + u as u64 * parts;
+                load(at, at < len)
+            });
+            let mut u = 0;
+            while u < BATCH {
+                let at = i + u as u64 * parts;
+                if at < len {
+                    // SAFETY: loaded under the same condition.
+                    let item = unsafe { batch[u].assume_init() };
+                    acc = if begun || u > 0 { op.push(acc, item, start + at) } else { op.lift(item, start + at) };
+                }
+                u += 1;
+            }
+            begun = true;
+            i += BATCH as u64 * parts;
+        }
+        return (acc, len.min(parts) as u32);
+    }
+    if !Op::COMMUTATIVE {
+        // A part each: its tiles from left to right, their strips pairwise.
+        let strip = VECTORS_A_GROUP * V as u64;
+        let tile = FOLD_LANES as u64 * strip;
+        let whole = if params.chunks <= 1 { tile } else { params.chunk / (params.groups / FOLD_LANES) as u64 };
+        let first = part as u64 * whole;
+        let end = len.min(first + whole);
+        let mut total = op.identity();
+        let mut tile_start = first;
+        while tile_start < end {
+            nounroll();
+            let tile_end = end.min(tile_start + tile);
+            let mut counter = Counter::<Op, 5>::new(op);
+            let mut i = tile_start;
+            while i < tile_end {
+                nounroll();
+                let strip_end = tile_end.min(i + strip);
+                let mut acc = op.lift(item(i), start + i);
+                let mut at = i + 1;
+                while at < strip_end {
+                    let batch: [_; 4] = core::array::from_fn(|u| {
+                        let at = at + u as u64;
+                        load(at, at < strip_end)
+                    });
+                    let mut u = 0;
+                    while u < 4 {
+                        if at + (u as u64) < strip_end {
+                            // SAFETY: loaded under the same condition.
+                            acc = op.push(acc, unsafe { batch[u].assume_init() }, start + at + u as u64);
+                        }
+                        u += 1;
+                    }
+                    at += 4;
+                }
+                counter.push(op, acc);
+                i += strip;
+            }
+            let value = counter.total(op);
+            total = if tile_start == first { value } else { op.combine(total, value) };
+            tile_start += tile;
+        }
+        return (total, len.div_ceil(whole) as u32);
+    }
+    let lanes = params.groups as u64 * V as u64;
+    let mine = lanes / parts;
+    let present = len.min(lanes);
+    let mut lane = part as u64 * mine;
+    let end = present.min(lane + mine);
+    let mut counter = Counter::<Op, LEVELS>::new(op);
+    while lane < end {
+        nounroll();
+        let mut acc = [op.identity(); LANES];
+        let mut round = lane;
+        let mut begun = false;
+        while round < len {
+            nounroll();
+            let batch: [[_; LANES]; ROUNDS] = core::array::from_fn(|j| {
+                core::array::from_fn(|b| {
+                    let at = round + j as u64 * lanes + b as u64;
+                    load(at, j < rounds::<Op>() && at < len && lane + (b as u64) < end)
+                })
+            });
+            let mut j = 0;
+            while j < rounds::<Op>() {
+                let mut b = 0;
+                while b < LANES {
+                    let at = round + j as u64 * lanes + b as u64;
+                    if at < len && lane + (b as u64) < end {
+                        // SAFETY: loaded under the same condition.
+                        let item = unsafe { batch[j][b].assume_init() };
+                        acc[b] = if begun || j > 0 {
+                            op.push(acc[b], item, start + at)
+                        } else {
+                            op.lift(item, start + at)
+                        };
+                    }
+                    b += 1;
+                }
+                j += 1;
+            }
+            begun = true;
+            round += rounds::<Op>() as u64 * lanes;
+        }
+        let here = end - lane;
+        if here > 1 {
+            acc[0] = op.combine(acc[0], acc[1]);
+        }
+        if here > 3 {
+            acc[2] = op.combine(acc[2], acc[3]);
+        }
+        if here > 2 {
+            acc[0] = op.combine(acc[0], acc[2]);
+        }
+        counter.push(op, acc[0]);
+        lane += LANES as u64;
+    }
+    (counter.total(op), present.div_ceil(mine) as u32)
+}
+
+/// What one of the threads that share a column has of its chunks' values, and how many of them have something.
+///
+/// # Safety
+///
+/// All values are written and visible.
+#[inline(always)]
+unsafe fn fold_chunks<Op: Monoid>(
+    params: &ColumnParams<Op>,
+    part: u32,
+    values: *const Op::Acc,
+    there: bool,
+) -> (Op::Acc, u32) {
+    let op = &params.op;
+    let parts = params.parts.min(FOLD_LANES);
+    let mine = FOLD_LANES / parts;
+    let run = params.chunks.div_ceil(FOLD_LANES);
+    let lanes = if Op::COMMUTATIVE { params.chunks.min(FOLD_LANES) } else { params.chunks.div_ceil(run) };
+    let mut counter = Counter::<Op, 5>::new(op);
+    if there && part < parts {
+        let mut lane = part * mine;
+        let end = lanes.min(lane + mine);
+        while lane < end {
+            nounroll();
+            let (mut k, step, last) = if Op::COMMUTATIVE {
+                (lane, FOLD_LANES, params.chunks)
+            } else {
+                (lane * run, 1, params.chunks.min((lane + 1) * run))
+            };
+            // SAFETY: a chunk's value.
+            let value = |k: u32| unsafe { global::load_cg(values.wrapping_add((k as u64 * params.inner) as usize)) };
+            let mut acc = value(k);
+            k += step;
+            while k < last {
+                nounroll();
+                acc = op.combine(acc, value(k));
+                k += step;
+            }
+            counter.push(op, acc);
+            lane += 1;
+        }
+    }
+    (counter.total(op), if there { lanes.div_ceil(mine) } else { 0 })
+}
+
+/// Values that combine pairwise, neighbours first, as they come: after `2^k` of them level `k` holds their tree. Up to
+/// `2^LEVELS` values.
+struct Counter<Op: Monoid, const LEVELS: usize> {
+    levels: [Op::Acc; LEVELS],
+    top: Op::Acc,
+    count: u32,
+}
+
+impl<Op: Monoid, const LEVELS: usize> Counter<Op, LEVELS> {
+    #[inline(always)]
+    fn new(op: &Op) -> Self {
+        Counter { levels: [op.identity(); LEVELS], top: op.identity(), count: 0 }
+    }
+
+    /// Takes the next value, which carries like a bit that is added.
+    #[inline(always)]
+    fn push(&mut self, op: &Op, mut value: Op::Acc) {
+        let mut level = 0;
+        let mut carries = true;
+        while level < LEVELS {
+            if carries {
+                if self.count >> level & 1 == 0 {
+                    self.levels[level] = value;
+                    carries = false;
+                } else {
+                    value = op.combine(self.levels[level], value);
+                }
+            }
+            level += 1;
+        }
+        if carries {
+            self.top = value;
+        }
+        self.count += 1;
+    }
+
+    /// The value of all: later, shorter trees are the right operands.
+    #[inline(always)]
+    fn total(&self, op: &Op) -> Op::Acc {
+        let mut total = self.top;
+        let mut begun = self.count >> LEVELS != 0;
+        if begun {
+            // A full counter, and nothing below.
+            return total;
+        }
+        let mut level = 0;
+        while level < LEVELS {
+            if self.count >> level & 1 != 0 {
+                total = if begun { op.combine(self.levels[level], total) } else { self.levels[level] };
+                begun = true;
+            }
+            level += 1;
+        }
+        total
+    }
+}
+
+/// Where a thread stands among those of its column.
+#[derive(Clone, Copy)]
+struct Place<A> {
+    x: u32,
+    part: u32,
+    width: u32,
+    parts: u32,
+    slots: Shared<A>,
+}
+
+impl<A: Plain> Place<A> {
+    /// Combines the values of the first `present` threads of each column pairwise, neighbours first; the result is in the
+    /// first.
+    ///
+    /// # Safety
+    ///
+    /// The whole block calls; the slots are not in use.
+    #[inline(always)]
+    unsafe fn combine<Op: Monoid<Acc = A>>(&self, op: &Op, mut acc: A, present: u32) -> A {
+        let Place { x, part, width, parts, slots } = *self;
+        let mut distance = 1;
+        while distance < parts {
+            nounroll();
+            if part & (2 * distance - 1) == distance {
+                // SAFETY: its own slot, once.
+                unsafe { slots.write((part * width + x) as usize, acc) };
+            }
+            sync_threads();
+            if part & (2 * distance - 1) == 0 && part + distance < present {
+                // SAFETY: written before the barrier.
+                acc = op.combine(acc, unsafe { slots.read(((part + distance) * width + x) as usize) });
+            }
+            distance *= 2;
+        }
+        acc
+    }
+}

@@ -1,0 +1,31 @@
+//! Reductions of many segments at once: of rows, of columns, of whatever an array's axes single out, of runs of any
+//! lengths.
+//!
+//! A segment's value has the bits of reducing that segment alone: it has the canonical tree of its own length
+//! ([`warpfold_monoid::tree`]), whatever its neighbours are and whichever kernel folds it. Indices that an operator sees
+//! count within the segment.
+//!
+//! | kernel | a segment is folded by | where its items come from |
+//! | --- | --- | --- |
+//! | [`rows::thread`] | one thread | a tile of rows in shared memory |
+//! | [`rows::small`] | 2 to 32 neighbouring threads | a tile of rows in shared memory |
+//! | [`rows::warp`] | 1 to 32 neighbouring threads | global memory |
+//! | [`rows::block`] | one block, chunk after chunk | global memory |
+//! | [`rows::large`] | several blocks; the last to finish folds the chunks' values | global memory |
+//! | [`columns::columns`] | threads of a block, one column each at a time | global memory, rows of neighbouring columns |
+//! | [`gather::gather`] | as `warp`, `block` or `large` | global memory, wherever the axes lead |
+//! | [`irregular::tiles`] | one thread or several | a tile of segments in shared memory |
+//! | [`irregular::units`] | a block a chunk | global memory |
+//!
+//! The names of the first five and the idea to have them all and to choose are those of R. W. Larsen and T. Henriksen,
+//! *Strategies for Regular Segmented Reductions on GPU* (FHPC 2017); staging rows in shared memory so that loads are
+//! wide and coalesced whatever the length is what they call an on-the-fly transpose.
+
+pub mod columns;
+pub mod gather;
+pub mod irregular;
+pub mod rows;
+pub mod tile;
+
+/// Threads in a block of the kernels whose blocks have one size.
+pub const THREADS: u32 = 256;

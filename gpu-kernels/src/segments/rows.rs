@@ -1,0 +1,448 @@
+//! Rows: segments of one length at one distance, `[m][n]`.
+
+use warpfold_monoid::{
+    Monoid,
+    tree::{FOLD_LANES, VECTOR_BYTES, VECTORS_A_GROUP},
+};
+use warpfold_simt::{
+    atomic::{self, AcqRel, Gpu},
+    global::{self, hint::Plainly},
+    grid,
+    hint::{cold_path, nounroll},
+    shared::Shared,
+    thread::{block_idx_x, grid_dim_x, sync_threads, thread_idx_x},
+    warp::{FULL, shuffle_idx, sync_warp},
+};
+
+use super::{
+    THREADS,
+    tile::{self, Tile, Word},
+};
+use crate::{
+    device::{self, ReduceParams, VECTORS_IN_FLIGHT},
+    lanes, ordered, warp as warps,
+};
+
+/// The parameters of the kernels of rows.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RowParams<Op: Monoid> {
+    /// The first item of the first row; aligned to the item.
+    pub input: *const Op::Item,
+    /// Items from one row's first to the next one's; may be negative.
+    pub stride: i64,
+    /// Rows.
+    pub m: u64,
+    /// Items in each, at least 1.
+    pub n: u64,
+    /// Where the results go, a row's after the other.
+    pub output: *mut Op::Output,
+    /// One value for each chunk of each row, for [`large`].
+    pub partials: *mut Op::Acc,
+    /// For each row how many of its chunks are done: 0 before and after every launch; for [`large`].
+    pub tickets: *mut u32,
+    /// Items in a chunk: [`Shape::chunk`](warpfold_monoid::tree::Shape::chunk).
+    pub chunk: u64,
+    /// Chunks in a row.
+    pub chunks: u32,
+    /// Threads that share a chunk: [`Shape::groups`](warpfold_monoid::tree::Shape::groups).
+    pub groups: u32,
+    /// Rows in a tile, for [`thread`] and [`small`].
+    pub rows: u32,
+    /// Chunks that a block folds one after the other, for [`large`].
+    pub chunks_a_block: u32,
+    /// The operator.
+    pub op: Op,
+}
+
+impl<Op: Monoid> RowParams<Op> {
+    /// The first item of a row.
+    #[inline(always)]
+    fn row(&self, row: u64) -> *const Op::Item {
+        self.input.wrapping_offset((row as i64).wrapping_mul(self.stride) as isize)
+    }
+
+    /// One row as an array of its own.
+    #[inline(always)]
+    fn array(&self, row: u64) -> ReduceParams<Op> {
+        ReduceParams {
+            input: self.row(row),
+            n: self.n,
+            output: self.output.wrapping_add(row as usize),
+            partials: self.partials.wrapping_add((row * self.chunks as u64) as usize),
+            ticket: self.tickets.wrapping_add(row as usize),
+            chunk: self.chunk,
+            chunks: self.chunks,
+            groups: self.groups,
+            op: self.op,
+        }
+    }
+}
+
+/// Contiguous rows of at most `4 * V` items, a thread each.
+///
+/// # Safety
+///
+/// Blocks of [`THREADS`]; `stride` is `n`; `m * n` items are readable and `m` results writable, `groups` is 1 and
+/// `rows` rows fit a tile.
+#[inline(always)]
+pub unsafe fn thread<Op: Monoid, const V: usize>(params: &RowParams<Op>, words: Shared<Word>) {
+    // SAFETY: the caller's promise.
+    unsafe { staged::<Op, V>(params, 1, words) }
+}
+
+/// Contiguous rows of at most `128 * V` items, `groups` threads each (2 to 32, a power of two).
+///
+/// # Safety
+///
+/// As for [`thread`], with that many `groups`: those of the row's [`Shape`](warpfold_monoid::tree::Shape).
+#[inline(always)]
+pub unsafe fn small<Op: Monoid, const V: usize>(params: &RowParams<Op>, words: Shared<Word>) {
+    // SAFETY: the caller's promise.
+    unsafe { staged::<Op, V>(params, params.groups.max(2), words) }
+}
+
+/// Both of these.
+///
+/// # Safety
+///
+/// As there.
+#[inline(always)]
+unsafe fn staged<Op: Monoid, const V: usize>(params: &RowParams<Op>, groups: u32, words: Shared<Word>) {
+    grid::wait_for_previous();
+    let (op, thread, n) = (&params.op, thread_idx_x(), params.n as u32);
+    let (at, group) = (thread >> groups.trailing_zeros(), thread & (groups - 1));
+    let rows_a_pass = THREADS >> groups.trailing_zeros();
+    let rows = params.rows as u64;
+    let step = grid_dim_x() as u64 * rows;
+    let mut first = block_idx_x() as u64 * rows;
+    while first < params.m {
+        nounroll();
+        let here = rows.min(params.m - first) as u32;
+        // SAFETY: the whole block; the rows fit the tile, which nobody reads any more.
+        let tile = unsafe { Tile::fill::<V>(params.row(first), here * n, thread, THREADS, words) };
+        sync_threads();
+        let in_words = tile.in_words::<V>(n);
+        let present = tile::present::<Op, V>(n, groups, in_words);
+        let mut pass = 0;
+        while pass < here {
+            nounroll();
+            let row = pass + at;
+            let mut acc = op.identity();
+            if row < here {
+                // SAFETY: written before the barrier; a row of the tile.
+                acc = unsafe { tile::group_value::<Op, V>(op, &tile, row * n, n, group, groups, in_words) };
+            }
+            if groups > 1 {
+                // SAFETY: the whole warp is here.
+                acc = unsafe { tile::combine_groups(op, acc, thread % 32, groups, present) };
+            }
+            if group == 0 && row < here {
+                // SAFETY: one thread a row.
+                unsafe { global::store(params.output.wrapping_add((first + row as u64) as usize), op.finish(acc)) };
+            }
+            pass += rows_a_pass;
+        }
+        first += step;
+        if first < params.m {
+            sync_threads();
+        }
+    }
+    grid::let_next_start();
+}
+
+/// Rows of at most `128 * V` items, `groups` threads each (a power of two up to 32), straight from global memory.
+///
+/// # Safety
+///
+/// Blocks of [`THREADS`]; the rows' items are readable and `m` results writable; `groups` is that of the row's
+/// [`Shape`](warpfold_monoid::tree::Shape).
+#[inline(always)]
+pub unsafe fn warp<Op: Monoid, const V: usize, const U: usize>(params: &RowParams<Op>) {
+    grid::wait_for_previous();
+    let (op, thread, groups, n) = (&params.op, thread_idx_x(), params.groups, params.n);
+    let (lane, group) = (thread % 32, thread & (groups - 1));
+    let rows_a_block = (THREADS >> groups.trailing_zeros()) as u64;
+    let step = grid_dim_x() as u64 * rows_a_block;
+    // The first row of this warp's: the whole warp goes on until none of its rows is left.
+    let mut first = block_idx_x() as u64 * rows_a_block + (thread / 32 * 32 >> groups.trailing_zeros()) as u64;
+    while first < params.m {
+        nounroll();
+        let row = first + (lane >> groups.trailing_zeros()) as u64;
+        let there = row < params.m;
+        let items = params.row(row);
+        let acc = if Op::ANY_ORDER {
+            let mut acc = op.identity();
+            if there {
+                // SAFETY: a row.
+                acc = unsafe { any_order::<Op, V, U>(op, items, n, group, groups) };
+            }
+            // SAFETY: the whole warp is here.
+            unsafe { warps::reduce_width(op, acc, lane, groups, Some((groups as u64).min(n) as u32)) }
+        } else if Op::COMMUTATIVE {
+            let mut lanes = lanes::Lanes { acc: [op.identity(); V], head: 0 };
+            if there {
+                // SAFETY: a row.
+                lanes = unsafe { lanes::fold::<Op, V, U>(op, items, 0, n, group, groups) };
+            }
+            // SAFETY: the whole warp is here.
+            let acc = unsafe { lanes::unshift_warp(lanes, group, groups) };
+            let present = n.min(groups as u64 * V as u64) as u32;
+            let acc = lanes::combine_slots(op, acc, group, Some(present));
+            // SAFETY: the whole warp is here.
+            unsafe { warps::reduce_width(op, acc, lane, groups, Some(present.div_ceil(V as u32))) }
+        } else {
+            let mut acc = op.identity();
+            let strip = VECTORS_A_GROUP * V as u64;
+            let start = group as u64 * strip;
+            if there && start < n {
+                // SAFETY: a part of a row.
+                acc = unsafe { ordered::strip::<Op, V, U>(op, items, start, strip.min(n - start)) };
+            }
+            // SAFETY: the whole warp is here.
+            unsafe { warps::reduce_width(op, acc, lane, groups, Some(n.div_ceil(strip) as u32)) }
+        };
+        if group == 0 && there {
+            // SAFETY: one thread a row.
+            unsafe { global::store(params.output.wrapping_add(row as usize), op.finish(acc)) };
+        }
+        first += step;
+    }
+    grid::let_next_start();
+}
+
+/// A group's share of a row whose order does not matter; the first `n` groups have one.
+///
+/// # Safety
+///
+/// `items` are `n` readable ones.
+#[inline(always)]
+unsafe fn any_order<Op: Monoid, const V: usize, const U: usize>(
+    op: &Op,
+    items: *const Op::Item,
+    n: u64,
+    group: u32,
+    groups: u32,
+) -> Op::Acc {
+    let n = n as u32;
+    let mut acc = op.identity();
+    let mut begun = false;
+    let in_vectors = V > 1
+        && n >= groups * V as u32
+        && items.addr().is_multiple_of(size_of::<[Op::Item; V]>());
+    let mut single = 0;
+    if in_vectors {
+        let vectors = n / V as u32;
+        let batch: [_; U] = core::array::from_fn(|u| {
+            let w = group + u as u32 * groups;
+            // SAFETY: an aligned vector of the row.
+            unsafe {
+                global::load_neighbours_if::<Plainly, Op::Item, V>(
+                    w < vectors,
+                    items.wrapping_add(w as usize * V),
+                )
+            }
+        });
+        let mut u = 0;
+        while u < U {
+            let w = group + u as u32 * groups;
+            if w < vectors {
+                // SAFETY: loaded under the same condition.
+                let value = op.fold_many(unsafe { batch[u].assume_init() }, w as u64 * V as u64);
+                acc = if u == 0 { value } else { op.combine(acc, value) };
+            }
+            u += 1;
+        }
+        begun = true;
+        single = vectors * V as u32;
+    } else {
+        cold_path();
+    }
+    let mut i = single + group;
+    while i < n {
+        nounroll();
+        // SAFETY: within the row.
+        let item = unsafe { global::load(items.wrapping_add(i as usize)) };
+        acc = if begun { op.push(acc, item, i as u64) } else { op.lift(item, i as u64) };
+        begun = true;
+        i += groups;
+    }
+    acc
+}
+
+/// Shared memory of [`block()`], in accumulators: two sets of slots for a chunk's warps, which take turns, and a slot for
+/// each of the lanes that the chunks' values fold over.
+pub const BLOCK_SLOTS: usize = 2 * crate::block::SHARED + FOLD_LANES as usize;
+
+/// Rows of any length, a block each: chunk after chunk.
+///
+/// # Safety
+///
+/// Blocks of `max(groups, 32)` threads; the rows' items are readable and `m` results writable; chunks and groups are those
+/// of the row's [`Shape`](warpfold_monoid::tree::Shape). `shared` has [`BLOCK_SLOTS`].
+#[inline(always)]
+pub unsafe fn block<Op: Monoid, const V: usize, const U: usize>(params: &RowParams<Op>, shared: Shared<Op::Acc>) {
+    grid::wait_for_previous();
+    let (op, thread) = (&params.op, thread_idx_x());
+    let slots: [Shared<Op::Acc>; 3] = core::array::from_fn(|i| shared.from(i * crate::block::SHARED));
+    let mut turn = 0;
+    let mut row = block_idx_x() as u64;
+    while row < params.m {
+        nounroll();
+        let array = params.array(row);
+        let mut total = op.identity();
+        let mut k = 0;
+        while k < params.chunks {
+            nounroll();
+            let start = k as u64 * params.chunk;
+            let len = params.chunk.min(params.n - start);
+            let slots_now = if turn == 0 { slots[0] } else { slots[1] };
+            // The slots of the chunk before last are free: a barrier lies since their last reading.
+            // SAFETY: the whole block.
+            let acc = unsafe { device::chunk_value::<Op, V, U>(&array, start, len, params.groups, false, slots_now) };
+            turn ^= 1;
+            if params.chunks == 1 {
+                total = acc;
+            } else if thread < 32 {
+                // SAFETY: the first warp, with the chunk's value in its first lane.
+                total = unsafe { take_chunk(op, total, acc, k, params.chunks, thread, slots[2]) };
+            }
+            k += 1;
+        }
+        if thread < 32 && params.chunks > 1 {
+            // SAFETY: the whole first warp.
+            total = unsafe { fold_lanes(op, total, params.chunks, thread) };
+        }
+        if thread == 0 {
+            // SAFETY: one thread a row.
+            unsafe { global::store(array.output, op.finish(total)) };
+        }
+        row += grid_dim_x() as u64;
+    }
+    grid::let_next_start();
+}
+
+/// Takes chunk `k`'s value, which is in lane 0, to the lane that it belongs to; `total` is what each lane has so far.
+///
+/// # Safety
+///
+/// The whole first warp calls, for one chunk after the other; `slots` has one for each lane.
+#[inline(always)]
+unsafe fn take_chunk<Op: Monoid>(
+    op: &Op,
+    total: Op::Acc,
+    value: Op::Acc,
+    k: u32,
+    chunks: u32,
+    lane: u32,
+    slots: Shared<Op::Acc>,
+) -> Op::Acc {
+    let (owner, first) = if Op::COMMUTATIVE {
+        (k % FOLD_LANES, k < FOLD_LANES)
+    } else {
+        let run = chunks.div_ceil(FOLD_LANES);
+        (k / run, k % run == 0)
+    };
+    if lane == 0 {
+        // SAFETY: read before the chunk that had it last was taken.
+        unsafe { slots.write(owner as usize, value) };
+    }
+    // SAFETY: the whole warp is here.
+    unsafe { sync_warp(FULL) };
+    if lane != owner {
+        return total;
+    }
+    // SAFETY: just written.
+    let value = unsafe { slots.read(owner as usize) };
+    if first { value } else { op.combine(total, value) }
+}
+
+/// Combines what the lanes have of the chunks' values; the result is in lane 0.
+///
+/// # Safety
+///
+/// The whole first warp calls.
+#[inline(always)]
+unsafe fn fold_lanes<Op: Monoid>(op: &Op, total: Op::Acc, chunks: u32, lane: u32) -> Op::Acc {
+    let present = if Op::COMMUTATIVE {
+        chunks.min(FOLD_LANES)
+    } else {
+        chunks.div_ceil(chunks.div_ceil(FOLD_LANES))
+    };
+    // SAFETY: the caller's promise.
+    unsafe { warps::reduce_width(op, total, lane, FOLD_LANES, Some(present)) }
+}
+
+/// Rows of several chunks, one or more blocks each; the last to finish folds the chunks' values.
+///
+/// # Safety
+///
+/// As for [`block()`], with `m` times `chunks.div_ceil(chunks_a_block)` blocks; `partials` and `tickets` are as they say
+/// and belong to this launch alone.
+#[inline(always)]
+pub unsafe fn large<Op: Monoid, const V: usize, const U: usize>(params: &RowParams<Op>, shared: Shared<Op::Acc>) {
+    grid::wait_for_previous();
+    let blocks_a_row = params.chunks.div_ceil(params.chunks_a_block);
+    let row = block_idx_x() / blocks_a_row;
+    let mut k = (block_idx_x() - row * blocks_a_row) * params.chunks_a_block;
+    let end = params.chunks.min(k + params.chunks_a_block);
+    let array = params.array(row as u64);
+    let slots: [Shared<Op::Acc>; 2] = core::array::from_fn(|i| shared.from(i * crate::block::SHARED));
+    let mut turn = 0;
+    let done = end - k;
+    while k < end {
+        nounroll();
+        let start = k as u64 * params.chunk;
+        let len = params.chunk.min(params.n - start);
+        let slots_now = if turn == 0 { slots[0] } else { slots[1] };
+        // SAFETY: the whole block; slots as in `block`.
+        let acc = unsafe { device::chunk_value::<Op, V, U>(&array, start, len, params.groups, true, slots_now) };
+        turn ^= 1;
+        if thread_idx_x() == 0 {
+            // SAFETY: one block, one partial.
+            unsafe { global::store(array.partials.wrapping_add(k as usize), acc) };
+        }
+        k += 1;
+    }
+    grid::let_next_start();
+    // SAFETY: the whole block; the partials of `done` chunks are written by thread 0.
+    unsafe { finish_chunks(&array, done) }
+}
+
+/// Counts `done` chunks of an array as done; whoever counts the last folds all their values into the array's result.
+///
+/// # Safety
+///
+/// The whole block calls, and its thread 0 has written the partials of `done` chunks.
+#[inline(always)]
+pub(super) unsafe fn finish_chunks<Op: Monoid>(array: &ReduceParams<Op>, done: u32) {
+    let thread = thread_idx_x();
+    if thread >= 32 {
+        return;
+    }
+    let mut finished = 0;
+    if thread == 0 {
+        // Release: the partials are visible before the ticket is. Acquire: whoever takes the last ticket sees all.
+        // SAFETY: a ticket of this launch.
+        finished = unsafe { atomic::fetch_add(array.ticket, done, AcqRel, Gpu) };
+    }
+    // SAFETY: the whole first warp is here.
+    if unsafe { shuffle_idx(FULL, finished, 0) } + done != array.chunks {
+        return;
+    }
+    // What thread 0 acquired, its warp may read from here on.
+    // SAFETY: the whole first warp is here.
+    unsafe { sync_warp(FULL) };
+    // SAFETY: all chunks' values are written.
+    let acc = unsafe { device::fold_partials(&array.op, array.partials, array.chunks, thread) };
+    if thread == 0 {
+        // SAFETY: one thread an array.
+        unsafe {
+            global::store(array.output, array.op.finish(acc));
+            global::store(array.ticket, 0);
+        }
+    }
+}
+
+// What a thread of `warp` has in flight is what a group takes in at most.
+const _: () = assert!(VECTORS_IN_FLIGHT as u64 == VECTORS_A_GROUP && VECTOR_BYTES == size_of::<Word>());

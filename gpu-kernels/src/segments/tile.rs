@@ -1,0 +1,291 @@
+//! A contiguous run of items in shared memory, and what small groups of threads fold from there.
+
+use warpfold_monoid::{Monoid, Plain, tree::VECTORS_A_GROUP};
+use warpfold_simt::{
+    global::{self, hint::NoAllocate},
+    hint::{cold_path, nounroll},
+    shared::Shared,
+};
+
+use crate::{lanes, warp};
+
+/// 16 bytes of shared memory, accessed at once.
+#[repr(C, align(16))]
+#[derive(Clone, Copy, Debug)]
+pub struct Word([u32; 4]);
+
+// SAFETY: repr(C), no padding.
+unsafe impl Plain for Word {}
+
+/// Bytes of items that a tile holds.
+pub const TILE_BYTES: usize = 16 << 10;
+
+/// Words of shared memory that a tile takes: its items need not start at a word's start.
+pub const TILE_WORDS: usize = TILE_BYTES / size_of::<Word>() + 2;
+
+/// Vectors that a thread has in flight while it fills a tile.
+const IN_FLIGHT: usize = 4;
+
+/// Vectors of a group, as a number of loop rounds.
+const ROUNDS: u32 = VECTORS_A_GROUP as u32;
+
+/// Items in shared memory: item `i` lies at place `past + i`.
+#[derive(Clone, Copy, Debug)]
+pub struct Tile<T> {
+    items: Shared<T>,
+    words: Shared<Word>,
+    past: u32,
+}
+
+impl<T: Plain> Tile<T> {
+    /// A block copies `count` items to shared memory. They may be read after a barrier.
+    ///
+    /// # Safety
+    ///
+    /// The whole block of `threads` calls, with the same arguments but for `thread`; `items` points to `count` readable
+    /// items, at most [`TILE_BYTES`] of them; nothing else uses `words`, and a barrier lies since it did.
+    #[inline(always)]
+    pub unsafe fn fill<const V: usize>(
+        items: *const T,
+        count: u32,
+        thread: u32,
+        threads: u32,
+        words: Shared<Word>,
+    ) -> Tile<T> {
+        let size = size_of::<T>();
+        // SAFETY: plain data, aligned to 16 bytes at most.
+        let places = unsafe { words.cast::<T>() };
+        if !is_word::<T, V>() || !items.addr().is_multiple_of(size) {
+            cold_path();
+            let mut i = thread;
+            while i < count {
+                nounroll();
+                // SAFETY: below `count`.
+                unsafe { places.write(i as usize, global::load(items.wrapping_add(i as usize))) };
+                i += threads;
+            }
+            return Tile { items: places, words, past: 0 };
+        }
+        // Vector `w` holds places `V * w ..`; those at the edges are not all there.
+        let past = (items.addr() / size % V) as u32;
+        let body = if past > 0 { V as u32 - past } else { 0 };
+        let head = body.min(count);
+        let vectors = (count - head) / V as u32;
+        let edges = count - vectors * V as u32;
+        let first_word = past.div_ceil(V as u32);
+        let from = items.wrapping_add(head as usize);
+        let mut next = thread;
+        while next < vectors {
+            nounroll();
+            let mut batch = [core::mem::MaybeUninit::<[T; V]>::uninit(); IN_FLIGHT];
+            let mut u = 0;
+            while u < IN_FLIGHT {
+                let w = next + u as u32 * threads;
+                // SAFETY: `vectors` aligned vectors are there; nothing is read twice.
+                batch[u] = unsafe {
+                    global::load_neighbours_if::<NoAllocate, T, V>(
+                        w < vectors,
+                        from.wrapping_add(w as usize * V),
+                    )
+                };
+                u += 1;
+            }
+            let mut u = 0;
+            while u < IN_FLIGHT {
+                let w = next + u as u32 * threads;
+                if w < vectors {
+                    // SAFETY: loaded under the same condition; 16 bytes either way.
+                    let word = unsafe { core::mem::transmute_copy::<_, Word>(&batch[u]) };
+                    // SAFETY: within the tile's words, by the caller's promise.
+                    unsafe { words.write((first_word + w) as usize, word) };
+                }
+                u += 1;
+            }
+            next += IN_FLIGHT as u32 * threads;
+        }
+        if thread < edges {
+            let i = if thread < head { thread } else { thread + vectors * V as u32 };
+            // SAFETY: an item outside the vectors, in a word of which no vector is written.
+            unsafe { places.write((past + i) as usize, global::load(items.wrapping_add(i as usize))) };
+        }
+        Tile { items: places, words, past }
+    }
+
+    /// Do runs of items that start at multiples of `n` start at words' starts, and are they whole words?
+    #[inline(always)]
+    pub fn in_words<const V: usize>(&self, n: u32) -> bool {
+        is_word::<T, V>() && self.past == 0 && n.is_multiple_of(V as u32)
+    }
+
+    /// Item `i`.
+    ///
+    /// # Safety
+    ///
+    /// It has been written, and a barrier lies since.
+    #[inline(always)]
+    unsafe fn item(&self, i: u32) -> T {
+        // SAFETY: the caller's promise.
+        unsafe { self.items.read((self.past + i) as usize) }
+    }
+
+    /// Items `i .. i + V`, which are a word.
+    ///
+    /// # Safety
+    ///
+    /// As for [`item`](Tile::item); `past` is 0 and `i` a multiple of `V`.
+    #[inline(always)]
+    unsafe fn vector<const V: usize>(&self, i: u32) -> [T; V] {
+        // SAFETY: the caller's promise; a word holds `V` items.
+        unsafe { core::mem::transmute_copy::<Word, [T; V]>(&self.words.read((i / V as u32) as usize)) }
+    }
+}
+
+/// Do `V` items fill a word?
+const fn is_word<T, const V: usize>() -> bool {
+    size_of::<[T; V]>() == size_of::<Word>()
+}
+
+/// One group's part of a segment of `n` items whose first is item `first` of the tile.
+///
+/// The value of the group's lanes; of its strip, where order matters; of some items, where no order does. `groups` (a
+/// power of two, at most 32) share the segment, of which this is number `group`. The first [`present`] groups have a
+/// value, the others must not be combined.
+///
+/// # Safety
+///
+/// The tile's items have been written, and a barrier lies since; `in_words` only if [`Tile::in_words`] says so and
+/// `first` is a multiple of `n`; `n` items are at most `4 * V` for each group.
+#[inline(always)]
+pub unsafe fn group_value<Op: Monoid, const V: usize>(
+    op: &Op,
+    tile: &Tile<Op::Item>,
+    first: u32,
+    n: u32,
+    group: u32,
+    groups: u32,
+    in_words: bool,
+) -> Op::Acc {
+    let width = V as u32;
+    let in_words = in_words && is_word::<Op::Item, V>();
+    if Op::ANY_ORDER {
+        let mut acc = op.identity();
+        if in_words {
+            let mut j = 0;
+            while j < ROUNDS {
+                let i = (group + j * groups) * width;
+                if i < n {
+                    // SAFETY: whole words of the segment.
+                    let value = op.fold_many(unsafe { tile.vector::<V>(first + i) }, i as u64);
+                    acc = if j == 0 { value } else { op.combine(acc, value) };
+                }
+                j += 1;
+            }
+        } else if group < n {
+            // SAFETY: within the segment.
+            acc = op.lift(unsafe { tile.item(first + group) }, group as u64);
+            let mut i = group + groups;
+            while i < n {
+                // SAFETY: within the segment.
+                acc = op.push(acc, unsafe { tile.item(first + i) }, i as u64);
+                i += groups;
+            }
+        }
+        return acc;
+    }
+    if !Op::COMMUTATIVE {
+        let strip = group * ROUNDS * width;
+        let mut acc = op.identity();
+        let mut j = 0;
+        while j < ROUNDS {
+            let i = strip + j * width;
+            if in_words {
+                if i < n {
+                    // SAFETY: a whole word of the segment.
+                    let items = unsafe { tile.vector::<V>(first + i) };
+                    let mut slot = 0;
+                    while slot < V {
+                        let index = i as u64 + slot as u64;
+                        acc = if j == 0 && slot == 0 {
+                            op.lift(items[0], index)
+                        } else {
+                            op.push(acc, items[slot], index)
+                        };
+                        slot += 1;
+                    }
+                }
+            } else {
+                let mut slot = 0;
+                while slot < width {
+                    if i + slot < n {
+                        // SAFETY: within the segment.
+                        let item = unsafe { tile.item(first + i + slot) };
+                        let index = (i + slot) as u64;
+                        acc = if j == 0 && slot == 0 { op.lift(item, index) } else { op.push(acc, item, index) };
+                    }
+                    slot += 1;
+                }
+            }
+            j += 1;
+        }
+        return acc;
+    }
+    let mut acc = [op.identity(); V];
+    let mut j = 0;
+    while j < ROUNDS {
+        let i = (group + j * groups) * width;
+        if in_words {
+            if i < n {
+                // SAFETY: a whole word of the segment.
+                let items = unsafe { tile.vector::<V>(first + i) };
+                let mut slot = 0;
+                while slot < V {
+                    let index = i as u64 + slot as u64;
+                    acc[slot] = if j == 0 { op.lift(items[slot], index) } else { op.push(acc[slot], items[slot], index) };
+                    slot += 1;
+                }
+            }
+        } else {
+            let mut slot = 0;
+            while slot < V {
+                let at = i + slot as u32;
+                if at < n {
+                    // SAFETY: within the segment.
+                    let item = unsafe { tile.item(first + at) };
+                    acc[slot] = if j == 0 { op.lift(item, at as u64) } else { op.push(acc[slot], item, at as u64) };
+                }
+                slot += 1;
+            }
+        }
+        j += 1;
+    }
+    // Where there are several groups, each has all its lanes: `n` is more than twice the lanes.
+    let lanes = if groups == 1 { Some(n.min(width)) } else { None };
+    lanes::combine_slots(op, acc, group, lanes)
+}
+
+/// How many groups have a value in [`group_value`].
+#[inline(always)]
+pub fn present<Op: Monoid, const V: usize>(n: u32, groups: u32, in_words: bool) -> u32 {
+    if Op::ANY_ORDER {
+        groups.min(if in_words { n / V as u32 } else { n })
+    } else if Op::COMMUTATIVE {
+        groups.min(n)
+    } else {
+        n.div_ceil(ROUNDS * V as u32)
+    }
+}
+
+/// Combines the values of a segment's `groups` neighbouring lanes of a warp; the result is in the first of them.
+///
+/// # Safety
+///
+/// All 32 lanes of the warp call, with the same arguments but for `acc`.
+#[inline(always)]
+pub unsafe fn combine_groups<Op: Monoid>(op: &Op, acc: Op::Acc, lane: u32, groups: u32, present: u32) -> Op::Acc {
+    if Op::COMMUTATIVE && groups == present {
+        // SAFETY: the caller's promise.
+        return unsafe { warp::reduce_width(op, acc, lane, groups, None) };
+    }
+    // SAFETY: the caller's promise.
+    unsafe { warp::reduce_width(op, acc, lane, groups, Some(present)) }
+}

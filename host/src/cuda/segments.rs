@@ -1,0 +1,373 @@
+//! Launching reductions of segments.
+
+use std::{ffi::c_void, ptr, sync::Arc};
+
+use cust::sys::{CUdeviceptr, CUstream};
+use warpfold_gpu_kernels::segments::{
+    THREADS,
+    irregular::{IrregularParams, Tile, Unit},
+};
+use warpfold_monoid::Monoid;
+
+use super::{
+    DeviceArray, DeviceView,
+    driver::{self, Doing, LaunchAttribute, LaunchConfig},
+    gpu::Gpu,
+    kernels::LoadedSegments,
+    reduce::aligned,
+    workspace::{Block, LEAST},
+};
+use crate::{
+    Error,
+    plan::{
+        DeviceFacts, OperatorLayout, PARAMETER_BYTES,
+        segments::{SegmentPlanner, SegmentSettings, SegmentsPlan},
+    },
+    segments::{Layout, Params, Places, Problem, Tables},
+};
+
+/// An operator's kernels for segments, ready to launch.
+#[derive(Clone, Debug)]
+pub(crate) struct SegmentLauncher {
+    pub(crate) gpu: Arc<Gpu>,
+    loaded: Arc<LoadedSegments>,
+    facts: DeviceFacts,
+}
+
+/// Segments of any lengths whose tables lie on a device: prepared once, for many reductions of items of one size.
+///
+/// Made by [`SegmentReducer::prepare`](crate::SegmentReducer::prepare).
+#[derive(Debug)]
+pub struct DeviceSegments {
+    begins: DeviceArray<u64>,
+    ends: DeviceArray<u64>,
+    tiles: DeviceArray<Tile>,
+    units: DeviceArray<Unit>,
+    /// Groups and number of units of each class, one behind the other.
+    classes: Vec<(u32, u64)>,
+    tickets: u64,
+    partials: u64,
+    item_bytes: usize,
+    /// The least number of items that the array has.
+    end: u64,
+    gpu: Arc<Gpu>,
+}
+
+impl DeviceSegments {
+    /// How many segments there are.
+    pub fn segments(&self) -> u64 {
+        self.begins.len() as u64
+    }
+}
+
+/// Where a launch's counters and values lie.
+#[derive(Clone, Copy)]
+struct Room {
+    tickets: u64,
+    partials: u64,
+}
+
+impl SegmentLauncher {
+    pub(crate) fn new<Op: Monoid>(
+        gpu: Arc<Gpu>,
+        loaded: Arc<LoadedSegments>,
+        facts: DeviceFacts,
+    ) -> Result<Self, Error> {
+        let bytes = Params::<Op>::BYTES.max(size_of::<IrregularParams<Op>>());
+        if bytes > PARAMETER_BYTES {
+            return Err(Error::OperatorTooLarge { bytes, limit: PARAMETER_BYTES });
+        }
+        debug_assert!(loaded.is_of(&gpu.context));
+        Ok(SegmentLauncher { gpu, loaded, facts })
+    }
+
+    pub(crate) fn plan<Op: Monoid>(
+        &self,
+        layout: &Layout,
+        settings: SegmentSettings,
+    ) -> Result<SegmentsPlan, Error> {
+        let Problem { m, n, arrangement, .. } = Problem::of(layout)?;
+        SegmentPlanner::new(OperatorLayout::of::<Op>(), &self.facts).with(settings).plan(m, n, arrangement)
+    }
+
+    /// Bytes of workspace for so many counters and values.
+    fn workspace_bytes<Op: Monoid>(tickets: u64, partials: u64) -> u64 {
+        let values = LEAST + partials.saturating_mul(size_of::<Op::Acc>() as u64);
+        if tickets * 4 <= LEAST { values } else { values.next_multiple_of(16).saturating_add(tickets * 4) }
+    }
+
+    /// Lays a workspace ready for one capture.
+    pub(crate) fn warm_up<Op: Monoid>(&self, plan: &SegmentsPlan) -> Result<(), Error> {
+        let gpu = &self.gpu;
+        let _current = gpu.context.enter_or_error()?;
+        let bytes = Self::workspace_bytes::<Op>(plan.tickets, plan.partials);
+        gpu.segment_pool.add_spare(Block::new_zeroed(&gpu.context, bytes)?);
+        Ok(())
+    }
+
+    /// Enqueues a reduction of the segments that a layout leads to from `input` into `output`.
+    ///
+    /// # Safety
+    ///
+    /// `stream` is a live stream of the context (or the default one). Until the work has finished (in every run of the
+    /// graph, if the stream is being captured) all items are readable and not written, and as many outputs as there are
+    /// segments are writable and not used otherwise.
+    pub(crate) unsafe fn enqueue<Op: Monoid>(
+        &self,
+        op: Op,
+        input: CUdeviceptr,
+        layout: &Layout,
+        settings: SegmentSettings,
+        output: CUdeviceptr,
+        stream: CUstream,
+    ) -> Result<(), Error> {
+        aligned::<Op::Item>(input)?;
+        aligned::<Op::Output>(output)?;
+        let problem = Problem::of(layout)?;
+        let plan = self.plan::<Op>(layout, settings)?;
+        if problem.m == 0 {
+            return Ok(());
+        }
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.with_room::<Op>(plan.tickets, plan.partials, stream, |room| {
+                let places = Places {
+                    input: input as usize,
+                    output: output as usize,
+                    partials: room.partials as usize,
+                    tickets: room.tickets as usize,
+                };
+                let params = problem.params(op, &plan, &places);
+                self.launch(plan.strategy.kernel(), plan.grid, plan.block, params.as_ptr(), stream)
+            })
+        }
+    }
+
+    /// Enqueues a reduction of segments of any lengths.
+    ///
+    /// # Safety
+    ///
+    /// As for [`enqueue`](SegmentLauncher::enqueue); the tables stay alive as long.
+    pub(crate) unsafe fn enqueue_irregular<Op: Monoid>(
+        &self,
+        op: Op,
+        input: DeviceView<'_, Op::Item>,
+        segments: &DeviceSegments,
+        output: CUdeviceptr,
+        stream: CUstream,
+    ) -> Result<(), Error> {
+        aligned::<Op::Item>(input.address)?;
+        aligned::<Op::Output>(output)?;
+        if !Arc::ptr_eq(&segments.gpu.context, &self.gpu.context) {
+            return Err(Error::ForeignWorkspace);
+        }
+        if segments.item_bytes != size_of::<Op::Item>() {
+            return Err(Error::PreparedForOthers { prepared: segments.item_bytes, item: size_of::<Op::Item>() });
+        }
+        if segments.end > input.len {
+            let greatest = segments.end as i64 - 1;
+            return Err(Error::LayoutOutOfRange { least: 0, greatest, len: input.len });
+        }
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.with_room::<Op>(segments.tickets, segments.partials, stream, |room| {
+                let mut params = IrregularParams::<Op> {
+                    input: ptr::with_exposed_provenance(input.address as usize),
+                    begins: ptr::with_exposed_provenance(segments.begins.address() as usize),
+                    ends: ptr::with_exposed_provenance(segments.ends.address() as usize),
+                    output: ptr::with_exposed_provenance_mut(output as usize),
+                    tiles: ptr::with_exposed_provenance(segments.tiles.address() as usize),
+                    units: ptr::with_exposed_provenance(segments.units.address() as usize),
+                    count: segments.tiles.len() as u64,
+                    partials: ptr::with_exposed_provenance_mut(room.partials as usize),
+                    tickets: ptr::with_exposed_provenance_mut(room.tickets as usize),
+                    groups: 1,
+                    padding: 0,
+                    op,
+                };
+                let most = self.facts.max_grid_x as u64;
+                if params.count > 0 {
+                    let grid = params.count.min(most) as u32;
+                    self.launch("tiles", grid, THREADS, ptr::from_ref(&params).cast(), stream)?;
+                }
+                for &(groups, count) in &segments.classes {
+                    params.groups = groups;
+                    params.count = count;
+                    let grid = count.min(most) as u32;
+                    self.launch("units", grid, groups.max(32), ptr::from_ref(&params).cast(), stream)?;
+                    params.units = params.units.wrapping_add(count as usize);
+                }
+                Ok(())
+            })
+        }
+    }
+
+    /// Puts tables on the device.
+    pub(crate) fn upload<Op: Monoid>(
+        &self,
+        tables: &Tables,
+        begins: &[u64],
+        ends: &[u64],
+        end: u64,
+    ) -> Result<DeviceSegments, Error> {
+        let context = &self.gpu.context;
+        let units: Vec<Unit> = tables.classes.iter().flat_map(|class| class.units.iter().copied()).collect();
+        let _current = context.enter_or_error()?;
+        Ok(DeviceSegments {
+            begins: DeviceArray::copied(context, begins)?,
+            ends: DeviceArray::copied(context, ends)?,
+            tiles: DeviceArray::copied(context, &tables.tiles)?,
+            units: DeviceArray::copied(context, &units)?,
+            classes: tables.classes.iter().map(|class| (class.groups, class.units.len() as u64)).collect(),
+            tickets: tables.tickets,
+            partials: tables.partials,
+            item_bytes: size_of::<Op::Item>(),
+            end,
+            gpu: self.gpu.clone(),
+        })
+    }
+
+    /// Copies an array to the device, has `enqueue` reduce it there, and copies the results back.
+    ///
+    /// `enqueue` is given where the items and the results are to be, and a stream.
+    ///
+    /// # Safety
+    ///
+    /// `count` items from `first` on may be read.
+    pub(crate) unsafe fn on_device<Op: Monoid>(
+        &self,
+        first: *const Op::Item,
+        count: usize,
+        output: &mut [Op::Output],
+        enqueue: impl FnOnce(CUdeviceptr, CUdeviceptr, CUstream) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let context = &self.gpu.context;
+        let (items, results) = (count * size_of::<Op::Item>(), size_of_val(output));
+        let at = items.next_multiple_of(256);
+        let _current = context.enter_or_error()?;
+        self.gpu.with_lane(at + results.max(1), |lane| {
+            let waiting = || format!("waiting for {}", self.loaded.export.name);
+            // SAFETY: the buffer has room for items and results, which outlive the wait.
+            unsafe {
+                if items > 0 {
+                    driver::cuMemcpyHtoDAsync_v2(lane.address(), first.cast(), items, lane.stream)
+                        .doing(|| format!("copying {items} bytes to the device"))?;
+                }
+                let done = enqueue(lane.address(), lane.address() + at as u64, lane.stream);
+                if done.is_ok() && results > 0 {
+                    driver::cuMemcpyDtoHAsync_v2(
+                        output.as_mut_ptr().cast(),
+                        lane.address() + at as u64,
+                        results,
+                        lane.stream,
+                    )
+                    .doing(|| format!("copying {results} bytes from the device"))?;
+                }
+                context.synchronize(lane.stream, waiting)?;
+                done
+            }
+        })
+    }
+
+    /// Runs `body` with a workspace for that many counters, which are zero, and values.
+    ///
+    /// # Safety
+    ///
+    /// A live stream of the context.
+    unsafe fn with_room<Op: Monoid>(
+        &self,
+        tickets: u64,
+        partials: u64,
+        stream: CUstream,
+        body: impl FnOnce(Room) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let (gpu, context) = (&self.gpu, &self.gpu.context);
+        let _current = context.enter_or_error()?;
+        if tickets == 0 && partials == 0 {
+            return body(Room { tickets: 0, partials: 0 });
+        }
+        let bytes = Self::workspace_bytes::<Op>(tickets, partials);
+        // SAFETY: the caller's promise; the context is current.
+        let (capturing, block) = unsafe {
+            let capturing = context.is_capturing(stream)?;
+            let block = if capturing {
+                gpu.give_to_graph(stream, |capture| gpu.segment_pool.of_capture(stream, capture, bytes).map(Some))?
+            } else {
+                Some(gpu.segment_pool.of_stream(context, stream, bytes)?)
+            };
+            (capturing, block)
+        };
+        let base = block.as_ref().map_or(0, |block| block.address());
+        let partials_at = base + LEAST;
+        let mut room = Room { tickets: base, partials: partials_at };
+        if tickets * 4 > LEAST {
+            // More than are always zero: behind the values, where others' values may have been.
+            room.tickets = (partials_at + partials * size_of::<Op::Acc>() as u64).next_multiple_of(16);
+            // SAFETY: the workspace's own memory.
+            unsafe { driver::cuMemsetD8Async(room.tickets, 0, tickets as usize * 4, stream) }
+                .doing(|| "zeroing the counters of segments")?;
+        }
+        body(room).inspect_err(|_| {
+            if capturing {
+                gpu.segment_pool.discard_captured(stream);
+            } else {
+                // SAFETY: the caller's promise.
+                unsafe { gpu.segment_pool.discard(context, stream) };
+            }
+        })
+    }
+
+    /// Launches one kernel. The context is current.
+    ///
+    /// # Safety
+    ///
+    /// As the kernel asks; `params` are its parameters.
+    unsafe fn launch(
+        &self,
+        kernel: &'static str,
+        grid: u32,
+        block: u32,
+        params: *const u8,
+        stream: CUstream,
+    ) -> Result<(), Error> {
+        let Some(function) = self.loaded.function(kernel) else {
+            return Err(Error::NotCompiled { krate: "", export: self.loaded.export.name });
+        };
+        let mut arguments = [params.cast_mut().cast::<c_void>()];
+        let overlapping = self.gpu.context.launch_overlapping.filter(|_| self.loaded.wait);
+        // SAFETY: the caller's promise. A kernel that is launched early waits before it touches any memory.
+        let launched = unsafe {
+            match overlapping {
+                Some(launch) => {
+                    let attribute = LaunchAttribute::OVERLAP;
+                    let config = LaunchConfig {
+                        grid: [grid, 1, 1],
+                        block: [block, 1, 1],
+                        shared_bytes: 0,
+                        stream,
+                        attributes: &attribute,
+                        attribute_count: 1,
+                    };
+                    driver::launched(launch(&config, function, arguments.as_mut_ptr(), ptr::null_mut()))
+                }
+                None => driver::cuLaunchKernel(
+                    function,
+                    grid,
+                    1,
+                    1,
+                    block,
+                    1,
+                    1,
+                    0,
+                    stream,
+                    arguments.as_mut_ptr(),
+                    ptr::null_mut(),
+                ),
+            }
+        };
+        launched.map_err(|failure| {
+            failure.doing(format!("launching {}__{kernel}<<<{grid}, {block}>>>", self.loaded.export.name))
+        })
+    }
+}
+

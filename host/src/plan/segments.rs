@@ -1,0 +1,430 @@
+//! Plans for reductions of many segments of one length.
+//!
+//! Which strategy runs depends on the number of segments, their length, how they lie and the device; the order in which a
+//! segment's items combine depends on its length and the operator alone. So every strategy that a plan may name gives the
+//! same bits, and settings that are forced change the time only.
+
+use std::fmt;
+
+use warpfold_gpu_kernels::segments::{THREADS, columns::MAX_LANES_A_PART, tile::TILE_BYTES};
+use warpfold_monoid::tree::{FOLD_LANES, Shape};
+
+use super::{DeviceFacts, OperatorLayout};
+use crate::Error;
+
+/// How one length of segment lies in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Arrangement {
+    /// The items of a segment side by side, the segments `stride` items apart.
+    Rows {
+        /// Items from one segment's first to the next one's.
+        stride: i64,
+    },
+    /// Neighbouring segments side by side: `[outer][n][inner]`.
+    Columns {
+        /// Segments that lie side by side.
+        inner: u64,
+    },
+    /// Anything else.
+    Axes,
+}
+
+/// How the segments are folded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SegmentStrategy {
+    /// On the CPU.
+    Cpu,
+    /// A thread a segment, from a tile in shared memory.
+    Thread,
+    /// Several threads a segment, several segments a block, from a tile in shared memory.
+    Small,
+    /// A part of a warp for each segment, straight from global memory.
+    Warp,
+    /// A block a segment, chunk after chunk.
+    Block,
+    /// Several blocks a segment.
+    Large,
+    /// Neighbouring segments by neighbouring threads.
+    Columns,
+    /// Every item from where its axes lead.
+    Gather,
+}
+
+impl SegmentStrategy {
+    /// Those that run on a device.
+    pub const ALL: [SegmentStrategy; 7] = [
+        SegmentStrategy::Thread,
+        SegmentStrategy::Small,
+        SegmentStrategy::Warp,
+        SegmentStrategy::Block,
+        SegmentStrategy::Large,
+        SegmentStrategy::Columns,
+        SegmentStrategy::Gather,
+    ];
+
+    /// Its name, as `--strategy` and benches have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SegmentStrategy::Cpu => "cpu",
+            SegmentStrategy::Thread => "thread",
+            SegmentStrategy::Small => "small",
+            SegmentStrategy::Warp => "warp",
+            SegmentStrategy::Block => "block",
+            SegmentStrategy::Large => "large",
+            SegmentStrategy::Columns => "columns",
+            SegmentStrategy::Gather => "gather",
+        }
+    }
+
+    /// The kernel that runs it, the last part of an entry point's name.
+    pub const fn kernel(self) -> &'static str {
+        match self {
+            SegmentStrategy::Cpu => "cpu",
+            SegmentStrategy::Thread => "rows_thread",
+            SegmentStrategy::Small => "rows_small",
+            SegmentStrategy::Warp => "rows_warp",
+            SegmentStrategy::Block => "rows_block",
+            SegmentStrategy::Large => "rows_large",
+            SegmentStrategy::Columns => "columns",
+            SegmentStrategy::Gather => "gather",
+        }
+    }
+}
+
+impl fmt::Display for SegmentStrategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What is forced on a plan; `None` leaves it to the chooser. No setting changes a result's bits.
+///
+/// ```
+/// use warpfold_host::plan::{
+///     DeviceFacts, OperatorLayout,
+///     segments::{Arrangement, SegmentPlanner, SegmentSettings, SegmentStrategy},
+/// };
+/// use warpfold_monoid::Sum;
+///
+/// # fn main() -> Result<(), warpfold_host::Error> {
+/// let mut settings = SegmentSettings::default();
+/// settings.strategy = Some(SegmentStrategy::Block);
+/// let planner = SegmentPlanner::new(OperatorLayout::of::<Sum<f32>>(), &DeviceFacts::H100);
+/// let plan = planner.with(settings).plan(1 << 20, 64, Arrangement::Rows { stride: 64 })?;
+/// assert_eq!((plan.strategy, plan.grid), (SegmentStrategy::Block, 1 << 20));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct SegmentSettings {
+    /// The strategy.
+    pub strategy: Option<SegmentStrategy>,
+    /// Segments in a tile (*thread* and *small*): as many as fit, at most.
+    pub rows_a_tile: Option<u32>,
+    /// Chunks that one block folds (*large*).
+    pub chunks_a_block: Option<u32>,
+    /// Neighbouring segments that a block takes (*columns*).
+    pub width: Option<u32>,
+    /// The most blocks; they go on until all segments are done.
+    pub blocks: Option<u32>,
+}
+
+/// The plan of a reduction of segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct SegmentsPlan {
+    /// Segments.
+    pub m: u64,
+    /// In which order a segment's items combine.
+    pub shape: Shape,
+    /// How they lie.
+    pub arrangement: Arrangement,
+    /// How it runs.
+    pub strategy: SegmentStrategy,
+    /// Why: the rule that chose.
+    pub reason: &'static str,
+    /// Blocks (1 on the CPU).
+    pub grid: u32,
+    /// Threads in a block (1 on the CPU).
+    pub block: u32,
+    /// Segments in a tile, where there are tiles.
+    pub rows_a_tile: u32,
+    /// Chunks that a block folds one after the other, in *large*.
+    pub chunks_a_block: u32,
+    /// Neighbouring segments that a block takes, in *columns*.
+    pub width: u32,
+    /// Threads that share a segment's chunk, in *columns*.
+    pub parts: u32,
+    /// Bytes of an item.
+    pub item_bytes: usize,
+    /// Counters that the launch needs, zero before and after.
+    pub tickets: u64,
+    /// Values of chunks that the launch needs room for.
+    pub partials: u64,
+}
+
+/// Plans reductions of segments for one operator and device.
+#[derive(Clone, Copy, Debug)]
+pub struct SegmentPlanner {
+    layout: OperatorLayout,
+    facts: DeviceFacts,
+    settings: SegmentSettings,
+}
+
+/// Blocks that each multiprocessor is to have before segments of several chunks get one block each.
+const BLOCKS_A_MULTIPROCESSOR: u64 = 4;
+
+/// Threads in a block of *columns* at most, as [`warpfold_gpu_kernels::segments::columns::threads`] has it.
+fn column_threads(acc_bytes: usize) -> u32 {
+    let fit = (32 << 10) / acc_bytes.max(1);
+    (fit.min(THREADS as usize) as u32 + 1).next_power_of_two() / 2
+}
+
+impl SegmentPlanner {
+    /// A planner with nothing forced.
+    pub const fn new(layout: OperatorLayout, facts: &DeviceFacts) -> Self {
+        SegmentPlanner {
+            layout,
+            facts: *facts,
+            settings: SegmentSettings {
+                strategy: None,
+                rows_a_tile: None,
+                chunks_a_block: None,
+                width: None,
+                blocks: None,
+            },
+        }
+    }
+
+    /// The same with some things forced.
+    pub const fn with(self, settings: SegmentSettings) -> Self {
+        SegmentPlanner { settings, ..self }
+    }
+
+    /// Plans a reduction of `m` segments of `n` items.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::StrategyUnfit`] if a strategy is forced that cannot fold segments of that length or arrangement in their
+    /// order; [`Error::BlockTooLarge`] for a device whose blocks are too small.
+    pub fn plan(&self, m: u64, n: u64, arrangement: Arrangement) -> Result<SegmentsPlan, Error> {
+        let shape = Shape::new(n, self.layout.item_bytes);
+        let (strategy, reason) = match self.settings.strategy {
+            Some(strategy) => {
+                self.check(strategy, &shape, arrangement)?;
+                (strategy, "forced")
+            }
+            None => self.choose(m, &shape, arrangement),
+        };
+        let mut plan = SegmentsPlan {
+            m,
+            shape,
+            arrangement,
+            strategy,
+            reason,
+            grid: 1,
+            block: THREADS,
+            rows_a_tile: 1,
+            chunks_a_block: 1,
+            width: 1,
+            parts: 1,
+            item_bytes: self.layout.item_bytes,
+            tickets: 0,
+            partials: 0,
+        };
+        let chunks = shape.chunks.max(1);
+        let blocks = match strategy {
+            SegmentStrategy::Cpu => 1,
+            SegmentStrategy::Thread | SegmentStrategy::Small => {
+                let bytes = n.max(1).saturating_mul(self.layout.item_bytes.max(1) as u64);
+                let fit = (TILE_BYTES as u64 / bytes).max(1);
+                // Whole passes of the block's threads, where a tile holds that many.
+                let pass = (THREADS / shape.groups.clamp(1, 32)) as u64;
+                let fit = if fit >= pass { fit / pass * pass } else { fit };
+                let forced = self.settings.rows_a_tile.map_or(fit, |rows| (rows.max(1) as u64).min(fit));
+                plan.rows_a_tile = forced as u32;
+                m.div_ceil(forced)
+            }
+            SegmentStrategy::Warp => m.div_ceil((THREADS / shape.groups) as u64),
+            SegmentStrategy::Block => {
+                plan.block = shape.groups.max(32);
+                m
+            }
+            SegmentStrategy::Large => {
+                plan.block = shape.groups.max(32);
+                let forced = self.settings.chunks_a_block.unwrap_or(1).max(1);
+                plan.chunks_a_block = forced.min(chunks as u32);
+                plan.tickets = m;
+                plan.partials = m.saturating_mul(chunks);
+                m.saturating_mul(chunks.div_ceil(plan.chunks_a_block as u64))
+            }
+            SegmentStrategy::Columns => {
+                let Arrangement::Columns { inner } = arrangement else { unreachable!("checked") };
+                self.split_columns(&mut plan, inner);
+                let outer = if inner == 0 { 0 } else { m / inner };
+                let tiles = inner.div_ceil(plan.width as u64);
+                if chunks > 1 {
+                    plan.tickets = outer.saturating_mul(tiles);
+                    plan.partials = m.saturating_mul(chunks);
+                }
+                outer.saturating_mul(tiles).saturating_mul(chunks)
+            }
+            SegmentStrategy::Gather if shape.groups <= 32 => m.div_ceil((THREADS / shape.groups) as u64),
+            SegmentStrategy::Gather => {
+                plan.block = shape.groups;
+                if chunks > 1 {
+                    plan.tickets = m;
+                    plan.partials = m.saturating_mul(chunks);
+                }
+                m.saturating_mul(chunks)
+            }
+        };
+        let limit = self.facts.max_grid_x as u64;
+        if strategy == SegmentStrategy::Large && blocks > limit {
+            return Err(Error::GridTooLarge { n, blocks, limit: self.facts.max_grid_x });
+        }
+        // All kernels but *large* go on with another segment when they are done with one.
+        plan.grid = blocks.min(limit).min(self.settings.blocks.map_or(limit, |most| most.max(1) as u64)).max(1) as u32;
+        if strategy == SegmentStrategy::Large {
+            plan.grid = blocks.max(1) as u32;
+        }
+        if strategy != SegmentStrategy::Cpu && plan.block > self.facts.max_threads_per_block {
+            return Err(Error::BlockTooLarge { n, threads: plan.block, limit: self.facts.max_threads_per_block });
+        }
+        Ok(plan)
+    }
+
+    /// The strategy for segments of a shape.
+    fn choose(&self, m: u64, shape: &Shape, arrangement: Arrangement) -> (SegmentStrategy, &'static str) {
+        let Arrangement::Rows { stride } = arrangement else {
+            return match arrangement {
+                Arrangement::Columns { .. } => (SegmentStrategy::Columns, "segments lie side by side"),
+                _ => (SegmentStrategy::Gather, "items lie at distances"),
+            };
+        };
+        let bytes = shape.n * self.layout.item_bytes as u64;
+        let contiguous = stride == shape.n as i64 && bytes <= TILE_BYTES as u64;
+        let words = shape.n.is_multiple_of(shape.vector as u64);
+        if shape.chunks > 1 {
+            let enough = self.facts.multiprocessors as u64 * BLOCKS_A_MULTIPROCESSOR;
+            return if m >= enough || m.saturating_mul(shape.chunks) > self.facts.max_grid_x as u64 {
+                (SegmentStrategy::Block, "enough segments for a block each")
+            } else {
+                (SegmentStrategy::Large, "too few segments for a block each")
+            };
+        }
+        match shape.groups {
+            1 if contiguous => (SegmentStrategy::Thread, "a thread holds all lanes"),
+            2..=8 if contiguous && !words => (SegmentStrategy::Small, "short, and not in whole vectors"),
+            0..=32 => (SegmentStrategy::Warp, "a warp holds all lanes"),
+            _ => (SegmentStrategy::Block, "a block holds all lanes"),
+        }
+    }
+
+    /// Can it fold segments of that shape and arrangement in their order?
+    fn check(&self, strategy: SegmentStrategy, shape: &Shape, arrangement: Arrangement) -> Result<(), Error> {
+        let unfit = |why: &'static str| Error::StrategyUnfit { strategy: strategy.name(), n: shape.n, why };
+        let rows = matches!(arrangement, Arrangement::Rows { .. });
+        let contiguous = arrangement == Arrangement::Rows { stride: shape.n as i64 };
+        let fits = shape.n.saturating_mul(self.layout.item_bytes as u64) <= TILE_BYTES as u64;
+        match strategy {
+            SegmentStrategy::Cpu => Err(unfit("it is the CPU's")),
+            SegmentStrategy::Thread if shape.groups > 1 => Err(unfit("their lanes are more than a thread holds")),
+            SegmentStrategy::Small if !(2..=32).contains(&shape.groups) => {
+                Err(unfit("their lanes are those of one thread, or more than a warp holds"))
+            }
+            SegmentStrategy::Thread | SegmentStrategy::Small if !contiguous => Err(unfit("rows are not side by side")),
+            SegmentStrategy::Thread | SegmentStrategy::Small if !fits => Err(unfit("a tile does not hold one")),
+            SegmentStrategy::Warp if shape.groups > 32 => Err(unfit("their lanes are more than a warp holds")),
+            SegmentStrategy::Warp | SegmentStrategy::Block | SegmentStrategy::Large if !rows => {
+                Err(unfit("their items are not side by side"))
+            }
+            SegmentStrategy::Columns if !matches!(arrangement, Arrangement::Columns { .. }) => {
+                Err(unfit("segments do not lie side by side"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// How many columns a block of *columns* takes, and how many threads share each.
+    fn split_columns(&self, plan: &mut SegmentsPlan, inner: u64) {
+        let most = column_threads(self.layout.acc_bytes);
+        let shape = plan.shape;
+        // Lanes, parts or items: what the threads of a column can share.
+        let (least, share) = if self.layout.any_order {
+            (1, (shape.chunk.min(shape.n).max(1) / 16).next_power_of_two().min(most as u64) as u32)
+        } else if self.layout.commutative {
+            let lanes = shape.lanes();
+            ((lanes / MAX_LANES_A_PART).max(1) as u32, (lanes / 4).max(1).min(most as u64) as u32)
+        } else {
+            let parts = shape.chunk.min(shape.n).div_ceil(shape.part()).max(1).next_power_of_two() as u32;
+            (parts, parts)
+        };
+        let forced = self.settings.width.map(|width| width.max(1) as u64);
+        // A cache line of neighbouring columns, and as many threads to a column as that leaves.
+        let line = (128 / self.layout.item_bytes.max(1)).max(1) as u64;
+        let width = forced.unwrap_or(line).min(inner.max(1)).min((most / least).max(1) as u64) as u32;
+        let parts = ((most / width + 1).next_power_of_two() / 2).clamp(least, share.max(least));
+        // Short columns need fewer threads: more columns.
+        let width = if forced.is_none() { ((most / parts) as u64).min(inner.max(1)) as u32 } else { width };
+        plan.width = width.max(1);
+        plan.parts = parts;
+        plan.block = plan.width * plan.parts;
+    }
+}
+
+impl SegmentsPlan {
+    /// The plan of segments that the CPU folds.
+    pub fn cpu(m: u64, n: u64, arrangement: Arrangement, layout: OperatorLayout) -> SegmentsPlan {
+        SegmentsPlan {
+            m,
+            shape: Shape::new(n, layout.item_bytes),
+            arrangement,
+            strategy: SegmentStrategy::Cpu,
+            reason: "on the CPU",
+            grid: 1,
+            block: 1,
+            rows_a_tile: 1,
+            chunks_a_block: 1,
+            width: 1,
+            parts: 1,
+            item_bytes: layout.item_bytes,
+            tickets: 0,
+            partials: 0,
+        }
+    }
+
+    /// The plan in words, for people: what [`Display`](fmt::Display) prints.
+    pub fn explain(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl fmt::Display for SegmentsPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shape { n, vector, groups, chunk, chunks } = self.shape;
+        writeln!(f, "{} segments of {n} items of {} bytes", self.m, self.item_bytes)?;
+        writeln!(
+            f,
+            "order      {chunks} {} of {} items, {groups} x {vector} lanes",
+            if chunks == 1 { "chunk" } else { "chunks" },
+            chunk.min(n)
+        )?;
+        writeln!(f, "strategy   {}: {}", self.strategy, self.reason)?;
+        if self.strategy == SegmentStrategy::Cpu {
+            return write!(f, "runs as    tasks on the CPU");
+        }
+        write!(f, "runs as    {}<<<{}, {}>>>", self.strategy.kernel(), self.grid, self.block)?;
+        match self.strategy {
+            SegmentStrategy::Thread | SegmentStrategy::Small => write!(f, ", {} segments a tile", self.rows_a_tile)?,
+            SegmentStrategy::Large => write!(f, ", {} chunks a block", self.chunks_a_block)?,
+            SegmentStrategy::Columns => write!(f, ", {} segments a block, {} threads each", self.width, self.parts)?,
+            _ => (),
+        }
+        write!(f, "\nworkspace  {} counters, {} values", self.tickets, self.partials)
+    }
+}
+
+const _: () = assert!(FOLD_LANES == 32);
