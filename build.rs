@@ -6,6 +6,9 @@ fn main() {
 }
 
 #[cfg(feature = "cuda")]
+const NO_MODULES: &str = "pub static MODULES: &[warpfold_host::module::Module] = &[];\n";
+
+#[cfg(feature = "cuda")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     use warpfold_ptx_builder::{Arch, CudaBuilder};
 
@@ -16,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     without.iter().for_each(|name| println!("cargo:rerun-if-env-changed={name}"));
     if without.iter().any(|name| std::env::var_os(name).is_some()) {
         for part in ["core.rs", "more.rs", "segments.rs"] {
-            std::fs::write(out.join(part), "pub static MODULES: &[warpfold_host::module::Module] = &[];\n")?;
+            std::fs::write(out.join(part), NO_MODULES)?;
         }
         return Ok(());
     }
@@ -29,7 +32,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ("more", vec![old], vec![new]),
         ("segments", vec![old], vec![new]),
     ];
+    // Some of the parts alone, for who works on their kernels and does not want to wait for the others'.
+    println!("cargo:rerun-if-env-changed=WARPFOLD_KERNEL_PARTS");
+    let wanted = std::env::var("WARPFOLD_KERNEL_PARTS").ok();
     for (part, archs, cubin) in parts {
+        if wanted.as_ref().is_some_and(|wanted| !wanted.split(',').any(|name| name == part)) {
+            std::fs::write(out.join(format!("{part}.rs")), NO_MODULES)?;
+            continue;
+        }
         let build = CudaBuilder::new("builtins")
             .no_default_features()
             .features([part])

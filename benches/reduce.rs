@@ -8,7 +8,6 @@
 use std::{
     cell::RefCell,
     error::Error,
-    ffi::{CStr, c_char},
     io::Write,
     ptr,
     time::Duration,
@@ -26,7 +25,7 @@ use warpfold::{
             context::Context,
             device::Device,
             sys::{
-                self, CUevent, CUgraph, CUgraphExec, CUstream,
+                self, CUgraph, CUgraphExec, CUstream,
                 CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
             },
         },
@@ -34,7 +33,11 @@ use warpfold::{
     monoid::fused::Parts2,
 };
 
+use device::{Done, Events, copy, describe};
 use support::matrix;
+
+#[path = "support/device.rs"]
+mod device;
 
 #[path = "../tests/support"]
 #[allow(dead_code, reason = "benches have items of their own")]
@@ -329,67 +332,6 @@ impl matrix::Visit for Every<'_, '_> {
     }
 }
 
-/// Copies a slice to device memory.
-///
-/// # Safety
-///
-/// `address` leads to as much device memory, which nothing else uses.
-unsafe fn copy<T: Plain>(address: u64, items: &[T]) -> Result<(), Box<dyn Error>> {
-    // SAFETY: the caller's promise.
-    unsafe { sys::cuMemcpyHtoD_v2(address, items.as_ptr().cast(), size_of_val(items)) }.done()
-}
-
-/// The card and the driver.
-fn describe() -> Result<String, Box<dyn Error>> {
-    let mut version = 0;
-    let mut name: [c_char; 128] = [0; 128];
-    // SAFETY: valid places for the answers; the driver ends the name with a zero.
-    let card = unsafe {
-        sys::cuDriverGetVersion(&mut version).done()?;
-        sys::cuDeviceGetName(name.as_mut_ptr(), name.len() as i32, 0).done()?;
-        CStr::from_ptr(name.as_ptr()).to_string_lossy().into_owned()
-    };
-    Ok(format!("card: {card}; CUDA of the driver: {}.{}", version / 1000, version % 1000 / 10))
-}
-
-/// Time on the device, between two events on a stream.
-struct Events([CUevent; 2]);
-
-impl Events {
-    fn new() -> Result<Self, Box<dyn Error>> {
-        let mut events = [ptr::null_mut(); 2];
-        for event in &mut events {
-            // SAFETY: a valid place for the answer.
-            unsafe { sys::cuEventCreate(event, 0) }.done()?;
-        }
-        Ok(Events(events))
-    }
-
-    fn record(&self, which: usize, stream: CUstream) {
-        // SAFETY: a live event and stream.
-        unsafe { sys::cuEventRecord(self.0[which], stream) }.done().expect("a live stream");
-    }
-
-    fn nanoseconds(&self) -> f64 {
-        let mut milliseconds = 0f32;
-        // SAFETY: both were recorded; a valid place for the answer.
-        unsafe {
-            sys::cuEventSynchronize(self.0[1]).done().expect("recorded");
-            sys::cuEventElapsedTime(&mut milliseconds, self.0[0], self.0[1]).done().expect("recorded");
-        }
-        milliseconds as f64 * 1e6
-    }
-}
-
-impl Drop for Events {
-    fn drop(&mut self) {
-        for event in self.0 {
-            // SAFETY: ours; a failure while tearing down has nobody to tell.
-            let _ = unsafe { sys::cuEventDestroy_v2(event) };
-        }
-    }
-}
-
 impl Measurement for Events {
     type Intermediate = ();
     /// Nanoseconds.
@@ -432,19 +374,5 @@ impl ValueFormatter for Microseconds {
     }
     fn scale_for_machines(&self, _values: &mut [f64]) -> &'static str {
         "ns"
-    }
-}
-
-/// A driver call that says what went wrong.
-trait Done {
-    fn done(self) -> Result<(), Box<dyn Error>>;
-}
-
-impl Done for sys::CUresult {
-    fn done(self) -> Result<(), Box<dyn Error>> {
-        match self {
-            sys::CUresult::CUDA_SUCCESS => Ok(()),
-            code => Err(format!("the driver answered {code:?}").into()),
-        }
     }
 }

@@ -21,3 +21,5 @@ mod reduce_inputs;
 mod reduce_order;
 mod reduce_rules;
 mod reduce_sim;
+#[cfg(feature = "cuda")]
+mod segments_gpu;
