@@ -21,3 +21,5 @@ mod reduce_inputs;
 mod reduce_order;
 mod reduce_rules;
 mod reduce_sim;
+mod segments;
+mod segments_cases;
