@@ -190,8 +190,8 @@ impl<'a> Bench<'a> {
             let Ok(plan) = reducer.plan(layout) else { continue };
             // What is out of the question: a block each for millions of tiny segments.
             let slow = match plan.strategy {
-                SegmentStrategy::Block => m > 1 << 19 && n < 512,
-                SegmentStrategy::Large => plan.shape.chunks == 1 || m * plan.shape.chunks > 1 << 18,
+                SegmentStrategy::Block => m > 1 << 17 && n < 512,
+                SegmentStrategy::Large => m * plan.shape.chunks > 1 << 18,
                 SegmentStrategy::Gather => true,
                 _ => false,
             };

@@ -21,5 +21,7 @@ mod reduce_inputs;
 mod reduce_order;
 mod reduce_rules;
 mod reduce_sim;
+mod segments;
+mod segments_cases;
 #[cfg(feature = "cuda")]
 mod segments_gpu;

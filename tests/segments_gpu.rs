@@ -20,7 +20,7 @@ use warpfold::{
     segments::{Axis, Layout},
 };
 
-use crate::support::{Random, gpu, matrix::Data};
+use crate::support::{Random, apart, gpu, matrix::Data};
 
 /// Results before and after.
 const GUARD: usize = 16;
@@ -249,6 +249,7 @@ fn functions_in_their_order() {
 
 #[test]
 fn streams_and_graphs_repeat_their_bits() {
+    let _apart = apart();
     let Some(gpu) = gpu() else { return };
     let _context = Context::new(Device::get_device(0).unwrap()).unwrap();
     let items = ordinary::<f32>(1 << 22, 4);

@@ -151,7 +151,12 @@ pub unsafe fn simulate_chunks<Op: Monoid, const V: usize, const U: usize>(
 ///
 /// The whole warp calls; `count` (at least 1) values are readable, and every write of them is visible to it.
 #[inline(always)]
-pub(crate) unsafe fn fold_partials<Op: Monoid>(op: &Op, partials: *const Op::Acc, count: u32, lane: u32) -> Op::Acc {
+pub(crate) unsafe fn fold_partials<Op: Monoid>(
+    op: &Op,
+    partials: *const Op::Acc,
+    count: u32,
+    lane: u32,
+) -> Op::Acc {
     const BATCH: u32 = 8;
     // A lane takes the values `first`, `first + step`, ... before `end`.
     let (first, step, end, present) = if Op::COMMUTATIVE {

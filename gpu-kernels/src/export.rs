@@ -59,6 +59,16 @@ pub const fn bounds<Op: Monoid>(threads: u32) -> u32 {
     if lanes * size_of::<Op::Acc>() >= 128 { threads } else { 0 }
 }
 
+/// The launch bounds of a kernel with so many threads of which a multiprocessor is to hold so many blocks: fewer where
+/// accumulators need the registers.
+pub const fn resident<Op: Monoid>(threads: u32, blocks: u32) -> u32 {
+    match size_of::<Op::Acc>() {
+        ..=8 if bounds::<Op>(threads) == 0 => threads | blocks << 16,
+        ..=16 if bounds::<Op>(threads) == 0 => threads | blocks.div_ceil(2) << 16,
+        _ => bounds::<Op>(threads),
+    }
+}
+
 /// One entry point of an operator.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
@@ -191,7 +201,8 @@ macro_rules! segment_kernels {
                 $crate::__segment_entry!($name, $op, rows::RowParams, rows_small);
                 $crate::__segment_entry!($name, $op, rows::RowParams, rows_warp);
                 $crate::__segment_entry!($name, $op, rows::RowParams, rows_block);
-                $crate::__segment_entry!($name, $op, rows::RowParams, rows_large);
+                $crate::__segment_entry!($name, $op, rows::RowParams, rows_short);
+                $crate::__segment_entry!($name, $op, rows::RowParams, rows_long);
                 $crate::__segment_entry!($name, $op, columns::ColumnParams, columns);
                 $crate::__segment_entry!($name, $op, gather::GatherParams, gather);
                 $crate::__segment_entry!($name, $op, irregular::IrregularParams, tiles);
@@ -209,7 +220,8 @@ macro_rules! segment_kernels {
                     $crate::__segment_simulated!($op, rows_small),
                     $crate::__segment_simulated!($op, rows_warp),
                     $crate::__segment_simulated!($op, rows_block),
-                    $crate::__segment_simulated!($op, rows_large),
+                    $crate::__segment_simulated!($op, rows_short),
+                    $crate::__segment_simulated!($op, rows_long),
                     $crate::__segment_simulated!($op, columns),
                     $crate::__segment_simulated!($op, gather),
                     $crate::__segment_simulated!($op, tiles),
@@ -233,29 +245,35 @@ macro_rules! __segment_entry {
             }
             // As for whole arrays.
             #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel), "__launch_bounds"))]
-            static LAUNCH_BOUNDS: u32 = $crate::export::bounds::<$op>($crate::__segment_bounds!($kernel));
+            static LAUNCH_BOUNDS: u32 = $crate::__segment_bounds!($op, $kernel);
         };
     };
 }
 
-/// The most threads in a block of that kernel.
+/// The most threads in a block of that kernel, and how many blocks a multiprocessor is to hold.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __segment_bounds {
-    (rows_block) => {
-        $crate::monoid::tree::MAX_GROUPS
+    ($op:ty, columns) => {
+        $crate::export::resident::<$op>($crate::segments::THREADS, 2)
     };
-    (rows_large) => {
-        $crate::monoid::tree::MAX_GROUPS
+    ($op:ty, tiles) => {
+        $crate::export::resident::<$op>($crate::segments::THREADS, 3)
     };
-    (gather) => {
-        $crate::monoid::tree::MAX_GROUPS
+    ($op:ty, units) => {
+        $crate::export::resident::<$op>($crate::monoid::tree::MAX_GROUPS, 2)
     };
-    (units) => {
-        $crate::monoid::tree::MAX_GROUPS
+    ($op:ty, rows_block) => {
+        $crate::export::bounds::<$op>($crate::monoid::tree::MAX_GROUPS)
     };
-    ($kernel:ident) => {
-        $crate::segments::THREADS
+    ($op:ty, rows_long) => {
+        $crate::export::bounds::<$op>($crate::monoid::tree::MAX_GROUPS)
+    };
+    ($op:ty, gather) => {
+        $crate::export::bounds::<$op>($crate::monoid::tree::MAX_GROUPS)
+    };
+    ($op:ty, $kernel:ident) => {
+        $crate::export::bounds::<$op>($crate::segments::THREADS)
     };
 }
 
@@ -288,13 +306,21 @@ macro_rules! __segment_body {
     ($op:ty, rows_block, $params:expr) => {
         $crate::segments::rows::block::<$op, { $crate::__vector!($op) }, { $crate::device::VECTORS_IN_FLIGHT }>(
             $params,
-            $crate::__accs!($op, $crate::segments::rows::BLOCK_SLOTS),
+            $crate::__shared!($op),
         )
     };
-    ($op:ty, rows_large, $params:expr) => {
+    ($op:ty, rows_short, $params:expr) => {
         $crate::segments::rows::large::<$op, { $crate::__vector!($op) }, { $crate::device::VECTORS_IN_FLIGHT }>(
             $params,
-            $crate::__accs!($op, 2 * $crate::block::SHARED),
+            $crate::monoid::tree::SHORT_GROUPS,
+            $crate::__shared!($op),
+        )
+    };
+    ($op:ty, rows_long, $params:expr) => {
+        $crate::segments::rows::large::<$op, { $crate::__vector!($op) }, { $crate::device::VECTORS_IN_FLIGHT }>(
+            $params,
+            $crate::monoid::tree::MAX_GROUPS,
+            $crate::__shared!($op),
         )
     };
     ($op:ty, columns, $params:expr) => {

@@ -4,16 +4,16 @@
 //! 16-byte boundary, the first `head` items come before the first aligned vector, and a vector's slots hold lanes
 //! shifted by `head`: lanes go by index, not by address, so the shift is undone before the lanes combine.
 
-use warpfold_monoid::{Monoid, Plain};
+use warpfold_monoid::{Monoid, Plain, tree::VECTOR_BYTES};
 use warpfold_simt::{
     global::{self, hint::NoAllocate},
-    hint::{nounroll, opaque},
+    hint::{cold_path, nounroll, opaque},
     shared::Shared,
     thread::sync_threads,
     warp::{FULL, lane_id, shuffle_idx, shuffle_up, warp_vote_any},
 };
 
-use crate::warp::Present;
+use crate::{device::VECTORS_IN_FLIGHT, ordered::shift_words, warp::Present};
 
 /// The lanes of one thread.
 pub struct Lanes<A, const V: usize> {
@@ -181,6 +181,152 @@ pub unsafe fn fold_whole<Op: Monoid, const V: usize, const U: usize>(
         left -= 1;
     }
     acc
+}
+
+/// Memory that may be read: from an address to another.
+#[derive(Clone, Copy, Debug)]
+pub struct Reach {
+    /// The first byte.
+    pub start: usize,
+    /// Behind the last.
+    pub end: usize,
+}
+
+/// Folds items `start .. start + len` of an array into lanes, as [`fold`]; if `ONCE`, at most [`VECTORS_IN_FLIGHT`] vectors
+/// for each thread.
+///
+/// Slot `s` of the result holds lane `V * thread + s`, wherever the items start: from off a 16-byte boundary, a thread
+/// reads the two aligned vectors that its items lie in and shifts their words. The second comes from L1, where the next
+/// thread's load brings it, too.
+///
+/// # Safety
+///
+/// `items` points to item `start`, with `len` items readable behind it; all of `reach` is readable.
+#[inline(always)]
+pub unsafe fn fold_in_place<Op: Monoid, const V: usize, const ONCE: bool>(
+    op: &Op,
+    reach: Reach,
+    items: *const Op::Item,
+    start: u64,
+    len: u32,
+    thread: u32,
+    groups: u32,
+) -> [Op::Acc; V] {
+    let mut acc = [op.identity(); V];
+    let vectors = len / V as u32;
+    let stride = groups as usize * V;
+    let first = thread as usize * V;
+    let (mut next, mut index) = (items.wrapping_add(first), start + first as u64);
+    let mut w = thread;
+    if !global::is_vector::<Op::Item, V>() || items.addr().is_multiple_of(size_of::<[Op::Item; V]>()) {
+        let mut begun = false;
+        while ONCE || w < vectors {
+            nounroll();
+            let batch: [_; VECTORS_IN_FLIGHT] = core::array::from_fn(|u| {
+                // SAFETY: a vector of the array. Nothing is read twice.
+                unsafe {
+                    global::load_neighbours_if::<NoAllocate, Op::Item, V>(
+                        w + u as u32 * groups < vectors,
+                        next.wrapping_add(u * stride),
+                    )
+                }
+            });
+            let mut u = 0;
+            while u < VECTORS_IN_FLIGHT {
+                if w + (u as u32 * groups) < vectors {
+                    // SAFETY: loaded under the same condition.
+                    let vector = unsafe { batch[u].assume_init() };
+                    let index = index + (u * stride) as u64;
+                    acc = if u == 0 && !begun {
+                        lift_vector(op, vector, index)
+                    } else {
+                        push_vector(op, acc, vector, index)
+                    };
+                }
+                u += 1;
+            }
+            if ONCE {
+                break;
+            }
+            begun = opaque(1) != 0;
+            w += VECTORS_IN_FLIGHT as u32 * groups;
+            next = next.wrapping_add(VECTORS_IN_FLIGHT * stride);
+            index += (VECTORS_IN_FLIGHT * stride) as u64;
+        }
+    } else {
+        cold_path();
+        while w < vectors {
+            nounroll();
+            // SAFETY: a vector of the array.
+            let vector = unsafe { load_astray::<Op::Item, V>(reach, next) };
+            acc = if w == thread {
+                lift_vector(op, vector, index)
+            } else {
+                push_vector(op, acc, vector, index)
+            };
+            w += groups;
+            next = next.wrapping_add(stride);
+            index += stride as u64;
+        }
+    }
+    let tail = len % V as u32;
+    if V > 1 && tail > 0 && thread == vectors & (groups - 1) {
+        cold_path();
+        let begun = vectors >= groups;
+        let at = vectors as usize * V;
+        let mut slot = 0;
+        while slot < V {
+            if (slot as u32) < tail {
+                // SAFETY: behind the last whole vector, before the end.
+                let item = unsafe { global::load(items.wrapping_add(at + slot)) };
+                let index = start + (at + slot) as u64;
+                acc[slot] = if begun { op.push(acc[slot], item, index) } else { op.lift(item, index) };
+            }
+            slot += 1;
+        }
+    }
+    acc
+}
+
+/// Loads `V` neighbours from any address that is aligned to one of them.
+///
+/// # Safety
+///
+/// They are readable, and so is all of `reach`.
+#[inline(always)]
+unsafe fn load_astray<T: Plain, const V: usize>(reach: Reach, items: *const T) -> [T; V] {
+    const WORDS: usize = 8;
+    let shift = items.addr() % VECTOR_BYTES;
+    let first = items.cast::<u8>().wrapping_sub(shift);
+    let inside = first.addr() >= reach.start && first.addr() + 2 * VECTOR_BYTES <= reach.end;
+    if size_of::<[T; V]>() == VECTOR_BYTES && inside {
+        // SAFETY: two aligned vectors that may be read.
+        let [a, b]: [[u32; 4]; 2] = core::array::from_fn(|i| unsafe {
+            global::load_vector(first.wrapping_add(i * VECTOR_BYTES).cast::<u32>())
+        });
+        let mut words: [u32; WORDS] = [a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]];
+        shift_words::<2, WORDS>(&mut words, shift & 8 != 0);
+        shift_words::<1, WORDS>(&mut words, shift & 4 != 0);
+        let bits = (shift as u32 & 3) * 8;
+        if align_of::<T>() < 4 && bits != 0 {
+            let mut i = 0;
+            while i < WORDS - 1 {
+                words[i] = words[i] >> bits | words[i + 1] << (32 - bits);
+                i += 1;
+            }
+        }
+        // SAFETY: `V` items of plain data are the first 16 bytes.
+        return unsafe { core::mem::transmute_copy::<[u32; WORDS], [T; V]>(&words) };
+    }
+    cold_path();
+    // SAFETY: the caller's promise.
+    core::array::from_fn(|slot| unsafe { global::load(items.wrapping_add(slot)) })
+}
+
+/// Starts the lanes with one vector; `index` is that of its first item.
+#[inline(always)]
+fn lift_vector<Op: Monoid, const V: usize>(op: &Op, vector: [Op::Item; V], index: u64) -> [Op::Acc; V] {
+    core::array::from_fn(|slot| op.lift(vector[slot], index + slot as u64))
 }
 
 /// Takes one vector into the lanes; `index` is that of its first item.

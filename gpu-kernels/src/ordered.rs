@@ -174,8 +174,8 @@ unsafe fn load_shifted<T: Plain, const V: usize, const U: usize>(
             words[4 * u + 3] = four[3];
             u += 1;
         }
-        shift_words::<2>(&mut words, shift & 8 != 0);
-        shift_words::<1>(&mut words, shift & 4 != 0);
+        shift_words::<2, WORDS>(&mut words, shift & 8 != 0);
+        shift_words::<1, WORDS>(&mut words, shift & 4 != 0);
         let bits = (shift as u32 & 3) * 8;
         if align_of::<T>() < 4 && bits != 0 {
             let mut i = 0;
@@ -195,7 +195,7 @@ unsafe fn load_shifted<T: Plain, const V: usize, const U: usize>(
 
 /// Moves all words down by `BY`, if asked to.
 #[inline(always)]
-fn shift_words<const BY: usize>(words: &mut [u32; WORDS], shift: bool) {
+pub(crate) fn shift_words<const BY: usize, const WORDS: usize>(words: &mut [u32; WORDS], shift: bool) {
     // By arithmetic: a choice between two places of the array would keep it in memory.
     let mask = 0_u32.wrapping_sub(shift as u32);
     let mut i = 0;

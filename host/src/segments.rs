@@ -73,6 +73,33 @@ pub(crate) enum Place {
     Cuda(SegmentLauncher),
 }
 
+/// Segments of items in host memory.
+#[derive(Clone, Copy)]
+pub(crate) enum Segments<'a, T> {
+    /// Of an array of this layout, `first` being the item at index 0 of every axis.
+    Regular { first: *const T, layout: &'a Layout },
+    /// Of a slice that the plan suits.
+    Irregular { items: &'a [T], plan: &'a SegmentPlan },
+}
+
+impl<'a, T> Segments<'a, T> {
+    fn rows(items: &'a [T], layout: &'a Layout) -> Self {
+        Segments::Regular { first: items.as_ptr(), layout }
+    }
+
+    fn irregular(items: &'a [T], plan: &'a SegmentPlan) -> Result<Self, Error> {
+        plan.check(items.len() as u64)?;
+        Ok(Segments::Irregular { items, plan })
+    }
+
+    fn count(&self) -> u64 {
+        match self {
+            Segments::Regular { layout, .. } => layout.segments(),
+            Segments::Irregular { plan, .. } => plan.segments(),
+        }
+    }
+}
+
 impl<Op: Monoid> fmt::Debug for SegmentReducer<Op> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SegmentReducer<{}> on {}", std::any::type_name::<Op>(), self.engine.backend())
@@ -155,11 +182,10 @@ impl<Op: Monoid> SegmentReducer<Op> {
         items: &I,
         n: u64,
     ) -> Result<Vec<Op::Output>, Error> {
-        with_items(items, |items| {
-            let layout = rows_of(items, n)?;
-            // SAFETY: the layout is that of the slice.
-            unsafe { self.reduce_layout(items.as_ptr(), &layout) }
-        })
+        let mut copy = Vec::new();
+        let items = side_by_side(items, &mut copy)?;
+        // SAFETY: the rows are the slice's.
+        unsafe { self.collect(Segments::rows(items, &rows_of(items, n)?)) }
     }
 
     /// [`reduce_rows`](SegmentReducer::reduce_rows) into a slice with a place for each row.
@@ -173,11 +199,10 @@ impl<Op: Monoid> SegmentReducer<Op> {
         n: u64,
         results: &mut [Op::Output],
     ) -> Result<(), Error> {
-        with_items(items, |items| {
-            let layout = rows_of(items, n)?;
-            // SAFETY: the layout is that of the slice.
-            unsafe { self.reduce_layout_into(items.as_ptr(), &layout, results) }
-        })
+        let mut copy = Vec::new();
+        let items = side_by_side(items, &mut copy)?;
+        // SAFETY: the rows are the slice's.
+        unsafe { self.run(Segments::rows(items, &rows_of(items, n)?), results) }
     }
 
     /// Reduces each row of `n` items with an operator of its own: row `k` with `operator(k)`. On the CPU only.
@@ -205,23 +230,22 @@ impl<Op: Monoid> SegmentReducer<Op> {
         n: u64,
         operator: impl Fn(u64) -> Op + Sync,
     ) -> Result<Vec<Op::Output>, Error> {
-        with_items(items, |items| {
-            let layout = rows_of(items, n)?;
-            let mut results = room(layout.segments())?;
-            match &self.place {
-                // SAFETY: the layout is that of the slice.
-                Place::Cpu => unsafe {
-                    cpu::reduce_layout(Operators::Each(&operator), items.as_ptr(), &layout, &mut results);
-                },
-                _ => {
-                    return Err(Error::NotOnBackend {
-                        what: "reductions with an operator for each row",
-                        backend: self.engine.backend(),
-                    });
-                }
+        let mut copy = Vec::new();
+        let items = side_by_side(items, &mut copy)?;
+        let layout = rows_of(items, n)?;
+        let mut results = room(layout.segments())?;
+        let rows = Segments::rows(items, &layout);
+        match &self.place {
+            // SAFETY: the rows are the slice's.
+            Place::Cpu => unsafe { cpu::reduce_segments(Operators::Each(&operator), rows, &mut results) },
+            _ => {
+                return Err(Error::NotOnBackend {
+                    what: "reductions with an operator for each row",
+                    backend: self.engine.backend(),
+                });
             }
-            Ok(results)
-        })
+        }
+        Ok(results)
     }
 
     /// Reduces an array of any shape and strides in host memory; `first` is the item at index 0 of every axis.
@@ -253,10 +277,8 @@ impl<Op: Monoid> SegmentReducer<Op> {
         first: *const Op::Item,
         layout: &Layout,
     ) -> Result<Vec<Op::Output>, Error> {
-        let mut results = room(layout.segments())?;
         // SAFETY: the caller's promise.
-        unsafe { self.regular(first, layout, &mut results)? };
-        Ok(results)
+        unsafe { self.collect(Segments::Regular { first, layout }) }
     }
 
     /// [`reduce_layout`](SegmentReducer::reduce_layout) into a slice with a place for each segment.
@@ -274,9 +296,8 @@ impl<Op: Monoid> SegmentReducer<Op> {
         layout: &Layout,
         results: &mut [Op::Output],
     ) -> Result<(), Error> {
-        has_room(layout.segments(), results)?;
         // SAFETY: the caller's promise.
-        unsafe { self.regular(first, layout, results) }
+        unsafe { self.run(Segments::Regular { first, layout }, results) }
     }
 
     /// Reduces segments of any lengths.
@@ -304,12 +325,10 @@ impl<Op: Monoid> SegmentReducer<Op> {
         items: &I,
         plan: &SegmentPlan,
     ) -> Result<Vec<Op::Output>, Error> {
-        with_items(items, |items| {
-            plan.check(items.len() as u64)?;
-            let mut results = room(plan.segments())?;
-            self.irregular(items, plan, &mut results)?;
-            Ok(results)
-        })
+        let mut copy = Vec::new();
+        let items = side_by_side(items, &mut copy)?;
+        // SAFETY: the segments are the slice's.
+        unsafe { self.collect(Segments::irregular(items, plan)?) }
     }
 
     /// [`reduce_segments`](SegmentReducer::reduce_segments) into a slice with a place for each segment.
@@ -323,78 +342,72 @@ impl<Op: Monoid> SegmentReducer<Op> {
         plan: &SegmentPlan,
         results: &mut [Op::Output],
     ) -> Result<(), Error> {
-        has_room(plan.segments(), results)?;
-        with_items(items, |items| {
-            plan.check(items.len() as u64)?;
-            self.irregular(items, plan, results)
-        })
+        let mut copy = Vec::new();
+        let items = side_by_side(items, &mut copy)?;
+        // SAFETY: the segments are the slice's.
+        unsafe { self.run(Segments::irregular(items, plan)?, results) }
     }
 
-    /// Regular segments in host memory, a result for each.
+    /// # Safety
+    ///
+    /// As for [`run`](SegmentReducer::run).
+    unsafe fn collect(&self, segments: Segments<'_, Op::Item>) -> Result<Vec<Op::Output>, Error> {
+        let mut results = room(segments.count())?;
+        // SAFETY: the caller's promise.
+        unsafe { self.run(segments, &mut results)? };
+        Ok(results)
+    }
+
+    /// Reduces segments in host memory to a result each.
     ///
     /// # Safety
     ///
-    /// As for [`reduce_layout`](SegmentReducer::reduce_layout).
-    unsafe fn regular(
-        &self,
-        first: *const Op::Item,
-        layout: &Layout,
-        results: &mut [Op::Output],
-    ) -> Result<(), Error> {
+    /// Every item that the segments lead to may be read, and is not written meanwhile.
+    unsafe fn run(&self, segments: Segments<'_, Op::Item>, results: &mut [Op::Output]) -> Result<(), Error> {
+        has_room(segments.count(), results.len())?;
         match &self.place {
             Place::Cpu => {
                 // SAFETY: the caller's promise.
-                unsafe { cpu::reduce_layout(Operators::Same(&self.op), first, layout, results) };
+                unsafe { cpu::reduce_segments(Operators::Same(&self.op), segments, results) };
                 Ok(())
             }
-            // SAFETY: the caller's promise.
-            Place::Sim(simulator) => unsafe { simulator.reduce(self.op, first, layout, self.settings, results) },
+            Place::Sim(simulator) => match segments {
+                // SAFETY: the caller's promise.
+                Segments::Regular { first, layout } => unsafe {
+                    simulator.reduce(self.op, first, layout, self.settings, results)
+                },
+                Segments::Irregular { items, plan } => {
+                    let (begins, ends) = plan.bounds();
+                    let tables = Tables::new(plan.segments(), |k| plan.range(k), size_of::<Op::Item>());
+                    simulator.reduce_irregular(self.op, items, begins, ends, &tables, results)
+                }
+            },
             #[cfg(feature = "cuda")]
-            // SAFETY: the caller's promise.
-            Place::Cuda(launcher) => unsafe { self.copied(launcher, first, layout, results) },
-        }
-    }
-
-    /// Segments of any lengths in host memory, for which they have been checked; a result for each.
-    fn irregular(
-        &self,
-        items: &[Op::Item],
-        plan: &SegmentPlan,
-        results: &mut [Op::Output],
-    ) -> Result<(), Error> {
-        match &self.place {
-            Place::Cpu => {
-                cpu::reduce_plan(Operators::Same(&self.op), items, plan, results);
-                Ok(())
-            }
-            Place::Sim(simulator) => {
-                let (begins, ends) = plan.bounds();
-                let tables = Tables::new(plan.segments(), |k| plan.range(k), size_of::<Op::Item>());
-                simulator.reduce_irregular(self.op, items, begins, ends, &tables, results)
-            }
-            #[cfg(feature = "cuda")]
-            Place::Cuda(launcher) => self.copied_irregular(launcher, items, plan, results),
+            Place::Cuda(launcher) => match segments {
+                // SAFETY: the caller's promise.
+                Segments::Regular { first, layout } => unsafe { self.copied(launcher, first, layout, results) },
+                Segments::Irregular { items, plan } => self.copied_irregular(launcher, items, plan, results),
+            },
         }
     }
 }
 
-/// Does something with items that lie side by side on the host, of which strided ones are a copy.
-fn with_items<T: Plain, I: Input<T> + ?Sized, R>(
-    input: &I,
-    work: impl FnOnce(&[T]) -> Result<R, Error>,
-) -> Result<R, Error> {
+/// The items side by side on the host; strided ones are copied.
+fn side_by_side<'a, T: Plain, I: Input<T> + ?Sized>(
+    input: &'a I,
+    copy: &'a mut Vec<T>,
+) -> Result<&'a [T], Error> {
     match input.source()? {
-        Source::Host(items) => work(items),
+        Source::Host(items) => Ok(items),
         Source::Strided(items) => {
             let len = items.len();
-            let mut copy = Vec::new();
             let needed = len.saturating_mul(size_of::<T>() as u64);
             copy.try_reserve_exact(len as usize).map_err(|_| Error::HostMemory { needed })?;
             let mut piece = Vec::new();
             for start in (0..len).step_by(1 << 14) {
                 copy.extend_from_slice(items.run(start..len.min(start + (1 << 14)), &mut piece));
             }
-            work(&copy)
+            Ok(copy)
         }
         #[cfg(feature = "cuda")]
         Source::Device(_) => Err(Error::NeedsCuda { what: "device memory" }),
@@ -410,8 +423,8 @@ fn rows_of<T>(items: &[T], n: u64) -> Result<Layout, Error> {
     Ok(Layout::rows(items / n, n))
 }
 
-fn has_room<T>(segments: u64, results: &[T]) -> Result<(), Error> {
-    let room = results.len() as u64;
+fn has_room(segments: u64, room: usize) -> Result<(), Error> {
+    let room = room as u64;
     if room == segments { Ok(()) } else { Err(Error::OutputLength { segments, room }) }
 }
 

@@ -14,6 +14,7 @@ mod integers;
 mod layout;
 mod npy;
 mod results;
+mod segments;
 mod usage;
 
 use std::ffi::OsStr;

@@ -6,6 +6,8 @@
 //! neighbours, meet in a binary counter of partial results, which is the tree that the lanes combine in. `parts` threads
 //! share a column's chunk, and combine through shared memory.
 
+use core::mem::MaybeUninit;
+
 use warpfold_monoid::{
     Monoid, Plain,
     tree::{FOLD_LANES, VECTORS_A_GROUP},
@@ -14,7 +16,7 @@ use warpfold_simt::{
     atomic::{self, AcqRel, Gpu},
     global::{self, hint::Plainly},
     grid,
-    hint::nounroll,
+    hint::{nounroll, opaque},
     shared::Shared,
     thread::{block_idx_x, grid_dim_x, sync_threads, thread_idx_x},
 };
@@ -73,11 +75,11 @@ const ROUNDS: usize = 4;
 
 /// Items of each that are in flight: large accumulators leave registers for fewer.
 const fn rounds<Op: Monoid>() -> usize {
-    if size_of::<Op::Acc>() <= 16 { ROUNDS } else { ROUNDS / 2 }
+    if size_of::<Op::Acc>() <= 8 { ROUNDS } else { ROUNDS / 2 }
 }
 
 /// Sums of as many lanes as a thread has at most: `LANES << LEVELS`.
-const LEVELS: usize = 8;
+const LEVELS: usize = 6;
 
 /// The most lanes of a chunk for each thread that shares it.
 pub const MAX_LANES_A_PART: u64 = (LANES as u64) << LEVELS;
@@ -112,14 +114,10 @@ pub unsafe fn columns<Op: Monoid, const V: usize>(
         let len = params.chunk.min(params.n - start);
         let first = (outer as i64).wrapping_mul(params.outer_stride).wrapping_add(column as i64);
         let items = params.input.wrapping_offset(first as isize);
-        // SAFETY: a column's items.
-        let load = |i: u64, wanted: bool| unsafe {
-            let offset = ((start + i) as i64).wrapping_mul(params.stride);
-            global::load_if::<Plainly, Op::Item>(wanted, items.wrapping_offset(offset as isize))
-        };
+        let chunk = items.wrapping_offset((start as i64).wrapping_mul(params.stride) as isize);
         let (acc, present) = if there {
-            // SAFETY: as above.
-            unsafe { part_value::<Op, V>(params, part, start, len, &load) }
+            // SAFETY: a column's items.
+            unsafe { part_value::<Op, V>(params, part, start, len, chunk) }
         } else {
             (op.identity(), 0)
         };
@@ -132,9 +130,8 @@ pub unsafe fn columns<Op: Monoid, const V: usize>(
                 unsafe { global::store(params.output.wrapping_add(at as usize), op.finish(acc)) };
             }
         } else {
-            let values = params
-                .partials
-                .wrapping_add((outer * params.chunks as u64 * params.inner + column) as usize);
+            let values =
+                params.partials.wrapping_add((outer * params.chunks as u64 * params.inner + column) as usize);
             if part == 0 && there {
                 // SAFETY: one thread a column's chunk.
                 unsafe { global::store(values.wrapping_add((k * params.inner) as usize), acc) };
@@ -177,41 +174,51 @@ pub unsafe fn columns<Op: Monoid, const V: usize>(
 ///
 /// # Safety
 ///
-/// `load(i, true)` loads item `i` of the chunk.
+/// `items` leads to the chunk's first item; item `i < len` of it, `i * stride` away, is readable.
 #[inline(always)]
 unsafe fn part_value<Op: Monoid, const V: usize>(
     params: &ColumnParams<Op>,
     part: u32,
     start: u64,
     len: u64,
-    load: &impl Fn(u64, bool) -> core::mem::MaybeUninit<Op::Item>,
+    items: *const Op::Item,
 ) -> (Op::Acc, u32) {
     let (op, parts) = (&params.op, params.parts as u64);
-    // SAFETY: wanted.
-    let item = |i: u64| unsafe { load(i, true).assume_init() };
+    let place = |i: u64| items.wrapping_offset((i as i64).wrapping_mul(params.stride) as isize);
+    let step = |from: *const Op::Item, items: i64| from.wrapping_offset(items as isize);
+    // SAFETY: an item of the chunk, if wanted.
+    let load =
+        |from: *const Op::Item, wanted: bool| unsafe { global::load_if::<Plainly, Op::Item>(wanted, from) };
     if Op::ANY_ORDER {
-        const BATCH: usize = LANES * ROUNDS;
+        const BATCH: usize = LANES * ROUNDS / 2;
+        let apart = (parts as i64).wrapping_mul(params.stride);
         let mut acc = op.identity();
         let mut i = part as u64;
+        let mut next = place(i);
         let mut begun = false;
         while i < len {
             nounroll();
+            // Those that there are: as many as `left` says.
+            let left = ((len - i).div_ceil(parts)).min(BATCH as u64) as u32;
+            let mut from = next;
             let batch: [_; BATCH] = core::array::from_fn(|u| {
-                let at = i + u as u64 * parts;
-                load(at, at < len)
+                let item = load(from, (u as u32) < left);
+                from = step(from, apart);
+                item
             });
             let mut u = 0;
             while u < BATCH {
-                let at = i + u as u64 * parts;
-                if at < len {
+                if (u as u32) < left {
                     // SAFETY: loaded under the same condition.
                     let item = unsafe { batch[u].assume_init() };
-                    acc = if begun || u > 0 { op.push(acc, item, start + at) } else { op.lift(item, start + at) };
+                    let index = start + i + u as u64 * parts;
+                    acc = if begun || u > 0 { op.push(acc, item, index) } else { op.lift(item, index) };
                 }
                 u += 1;
             }
-            begun = true;
+            begun = opaque(1) != 0;
             i += BATCH as u64 * parts;
+            next = from;
         }
         return (acc, len.min(parts) as u32);
     }
@@ -219,11 +226,13 @@ unsafe fn part_value<Op: Monoid, const V: usize>(
         // A part each: its tiles from left to right, their strips pairwise.
         let strip = VECTORS_A_GROUP * V as u64;
         let tile = FOLD_LANES as u64 * strip;
-        let whole = if params.chunks <= 1 { tile } else { params.chunk / (params.groups / FOLD_LANES) as u64 };
+        let whole =
+            if params.chunks <= 1 { tile } else { params.chunk / (params.groups / FOLD_LANES) as u64 };
         let first = part as u64 * whole;
         let end = len.min(first + whole);
         let mut total = op.identity();
         let mut tile_start = first;
+        let mut next = place(first);
         while tile_start < end {
             nounroll();
             let tile_end = end.min(tile_start + tile);
@@ -232,25 +241,32 @@ unsafe fn part_value<Op: Monoid, const V: usize>(
             while i < tile_end {
                 nounroll();
                 let strip_end = tile_end.min(i + strip);
-                let mut acc = op.lift(item(i), start + i);
-                let mut at = i + 1;
-                while at < strip_end {
-                    let batch: [_; 4] = core::array::from_fn(|u| {
-                        let at = at + u as u64;
-                        load(at, at < strip_end)
+                let mut acc = op.identity();
+                let mut begun = false;
+                while i < strip_end {
+                    nounroll();
+                    const BATCH: usize = 8;
+                    let left = (strip_end - i).min(BATCH as u64) as u32;
+                    let batch: [_; BATCH] = core::array::from_fn(|u| {
+                        let item = load(next, (u as u32) < left);
+                        next = step(next, if (u as u32) < left { params.stride } else { 0 });
+                        item
                     });
                     let mut u = 0;
-                    while u < 4 {
-                        if at + (u as u64) < strip_end {
+                    while u < BATCH {
+                        if (u as u32) < left {
                             // SAFETY: loaded under the same condition.
-                            acc = op.push(acc, unsafe { batch[u].assume_init() }, start + at + u as u64);
+                            let item = unsafe { batch[u].assume_init() };
+                            let index = start + i + u as u64;
+                            acc =
+                                if begun || u > 0 { op.push(acc, item, index) } else { op.lift(item, index) };
                         }
                         u += 1;
                     }
-                    at += 4;
+                    begun = opaque(1) != 0;
+                    i += left as u64;
                 }
                 counter.push(op, acc);
-                i += strip;
             }
             let value = counter.total(op);
             total = if tile_start == first { value } else { op.combine(total, value) };
@@ -258,47 +274,68 @@ unsafe fn part_value<Op: Monoid, const V: usize>(
         }
         return (total, len.div_ceil(whole) as u32);
     }
-    let lanes = params.groups as u64 * V as u64;
-    let mine = lanes / parts;
-    let present = len.min(lanes);
-    let mut lane = part as u64 * mine;
+    let lanes = params.groups * V as u32;
+    let mine = lanes / params.parts;
+    let present = (lanes as u64).min(len) as u32;
+    let apart = (lanes as i64).wrapping_mul(params.stride);
+    let mut lane = part * mine;
     let end = present.min(lane + mine);
     let mut counter = Counter::<Op, LEVELS>::new(op);
     while lane < end {
         nounroll();
+        let here = (end - lane).min(LANES as u32);
         let mut acc = [op.identity(); LANES];
-        let mut round = lane;
+        let mut round = lane as u64;
+        let mut next = place(round);
         let mut begun = false;
         while round < len {
             nounroll();
-            let batch: [[_; LANES]; ROUNDS] = core::array::from_fn(|j| {
-                core::array::from_fn(|b| {
-                    let at = round + j as u64 * lanes + b as u64;
-                    load(at, j < rounds::<Op>() && at < len && lane + (b as u64) < end)
-                })
-            });
+            // Rounds of which all lanes here have an item, and the lanes that have one in the round after those.
+            let (rounds_left, short) = {
+                let left = len - round;
+                let whole = ((left + (lanes - here) as u64) / lanes as u64).min(ROUNDS as u64) as u32;
+                let after = left.saturating_sub(whole as u64 * lanes as u64).min(here as u64) as u32;
+                (whole, after)
+            };
+            let wanted = |j: usize, b: usize| {
+                let b = b as u32;
+                j < rounds::<Op>()
+                    && b < here
+                    && ((j as u32) < rounds_left || (j as u32 == rounds_left && b < short))
+            };
+            let mut batch = [[MaybeUninit::uninit(); LANES]; ROUNDS];
+            let mut row = next;
+            let mut j = 0;
+            while j < rounds::<Op>() {
+                let mut from = row;
+                let mut b = 0;
+                while b < LANES {
+                    batch[j][b] = load(from, wanted(j, b));
+                    from = step(from, params.stride);
+                    b += 1;
+                }
+                row = step(row, apart);
+                j += 1;
+            }
             let mut j = 0;
             while j < rounds::<Op>() {
                 let mut b = 0;
                 while b < LANES {
-                    let at = round + j as u64 * lanes + b as u64;
-                    if at < len && lane + (b as u64) < end {
+                    if wanted(j, b) {
                         // SAFETY: loaded under the same condition.
                         let item = unsafe { batch[j][b].assume_init() };
-                        acc[b] = if begun || j > 0 {
-                            op.push(acc[b], item, start + at)
-                        } else {
-                            op.lift(item, start + at)
-                        };
+                        let index = start + round + j as u64 * lanes as u64 + b as u64;
+                        acc[b] =
+                            if begun || j > 0 { op.push(acc[b], item, index) } else { op.lift(item, index) };
                     }
                     b += 1;
                 }
                 j += 1;
             }
-            begun = true;
-            round += rounds::<Op>() as u64 * lanes;
+            begun = opaque(1) != 0;
+            round += rounds::<Op>() as u64 * lanes as u64;
+            next = row;
         }
-        let here = end - lane;
         if here > 1 {
             acc[0] = op.combine(acc[0], acc[1]);
         }
@@ -309,9 +346,9 @@ unsafe fn part_value<Op: Monoid, const V: usize>(
             acc[0] = op.combine(acc[0], acc[2]);
         }
         counter.push(op, acc[0]);
-        lane += LANES as u64;
+        lane += LANES as u32;
     }
-    (counter.total(op), present.div_ceil(mine) as u32)
+    (counter.total(op), present.div_ceil(mine))
 }
 
 /// What one of the threads that share a column has of its chunks' values, and how many of them have something.
@@ -343,7 +380,8 @@ unsafe fn fold_chunks<Op: Monoid>(
                 (lane * run, 1, params.chunks.min((lane + 1) * run))
             };
             // SAFETY: a chunk's value.
-            let value = |k: u32| unsafe { global::load_cg(values.wrapping_add((k as u64 * params.inner) as usize)) };
+            let value =
+                |k: u32| unsafe { global::load_cg(values.wrapping_add((k as u64 * params.inner) as usize)) };
             let mut acc = value(k);
             k += step;
             while k < last {

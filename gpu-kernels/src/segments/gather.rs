@@ -159,11 +159,11 @@ pub unsafe fn gather<Op: Monoid, const V: usize>(
             let segment = first + (lane >> groups.trailing_zeros()) as u64;
             let there = segment < params.m;
             // SAFETY: a segment; the whole warp is here.
-            let acc = unsafe { share::<Op, V>(params, axes, segment.min(params.m - 1), 0, params.n, group, groups) };
-            // SAFETY: the whole warp is here.
             let acc = unsafe {
-                warp::reduce_width(&params.op, acc.0, lane, groups, Some(acc.1))
+                share::<Op, V>(params, axes, segment.min(params.m - 1), 0, params.n, group, groups)
             };
+            // SAFETY: the whole warp is here.
+            let acc = unsafe { warp::reduce_width(&params.op, acc.0, lane, groups, Some(acc.1)) };
             if group == 0 && there {
                 // SAFETY: one thread a segment.
                 unsafe {
@@ -186,7 +186,9 @@ pub unsafe fn gather<Op: Monoid, const V: usize>(
             if params.chunks == 1 {
                 if thread == 0 {
                     // SAFETY: one thread a segment.
-                    unsafe { global::store(params.output.wrapping_add(segment as usize), params.op.finish(acc)) };
+                    unsafe {
+                        global::store(params.output.wrapping_add(segment as usize), params.op.finish(acc))
+                    };
                 }
             } else {
                 let array = ReduceParams {
@@ -248,7 +250,8 @@ unsafe fn chunk_value<Op: Monoid, const V: usize>(
     while at < end {
         nounroll();
         // SAFETY: a tile of the segment; the whole warp.
-        let (acc, present) = unsafe { share::<Op, V>(params, axes, segment, start + at, tile.min(end - at), lane, 32) };
+        let (acc, present) =
+            unsafe { share::<Op, V>(params, axes, segment, start + at, tile.min(end - at), lane, 32) };
         // SAFETY: the whole warp.
         let acc = unsafe { warp::reduce_width(op, acc, lane, 32, Some(present)) };
         total = if at == first { acc } else { op.combine(total, acc) };
@@ -334,7 +337,11 @@ unsafe fn share<Op: Monoid, const V: usize>(
                 if at < end {
                     // SAFETY: loaded under the same condition.
                     let item = unsafe { batch[u].assume_init() };
-                    acc = if u == 0 && i == first { op.lift(item, start + at) } else { op.push(acc, item, start + at) };
+                    acc = if u == 0 && i == first {
+                        op.lift(item, start + at)
+                    } else {
+                        op.push(acc, item, start + at)
+                    };
                 }
                 u += 1;
             }
@@ -356,7 +363,8 @@ unsafe fn share<Op: Monoid, const V: usize>(
             if at < len {
                 // SAFETY: loaded under the same condition.
                 let item = unsafe { batch[slot].assume_init() };
-                acc[slot] = if i == first { op.lift(item, start + at) } else { op.push(acc[slot], item, start + at) };
+                acc[slot] =
+                    if i == first { op.lift(item, start + at) } else { op.push(acc[slot], item, start + at) };
             }
             slot += 1;
         }

@@ -23,6 +23,7 @@ use super::{
 use crate::{
     block,
     device::{self, ReduceParams},
+    lanes::Reach,
 };
 
 /// The most segments in a tile.
@@ -141,7 +142,8 @@ pub unsafe fn tiles<Op: Monoid, const V: usize>(
     while next < params.count {
         nounroll();
         // SAFETY: a tile.
-        let Tile { segment, start, items, segments } = unsafe { global::load(params.tiles.wrapping_add(next as usize)) };
+        let Tile { segment, start, items, segments } =
+            unsafe { global::load(params.tiles.wrapping_add(next as usize)) };
         // SAFETY: the whole block; the items fit.
         let tile = unsafe {
             tile::Tile::fill::<V>(params.input.wrapping_add(start as usize), items, thread, THREADS, words)
@@ -230,9 +232,7 @@ pub unsafe fn tiles<Op: Monoid, const V: usize>(
                 if groups > 1 {
                     let present = tile::present::<Op, V>(n, groups, in_words);
                     // SAFETY: the whole warp is here; what lanes of no segment combine is dropped.
-                    acc = unsafe {
-                        crate::warp::reduce_width(op, acc, thread % 32, groups, Some(present))
-                    };
+                    acc = unsafe { crate::warp::reduce_width(op, acc, thread % 32, groups, Some(present)) };
                 }
                 if group == 0 && there {
                     // SAFETY: one thread a segment.
@@ -265,7 +265,7 @@ fn class<const V: usize>(n: u32) -> u32 {
 ///
 /// # Safety
 ///
-/// Blocks of `max(groups, 32)` threads; what the table says is true: the units' items are readable, their chunks and the
+/// `count` blocks of `max(groups, 32)` threads; what the table says is true: the units' items are readable, their chunks and the
 /// groups are those of the segments' [`Shape`](warpfold_monoid::tree::Shape)s; results are writable; partials and tickets
 /// belong to this launch alone. `shared` has a slot a warp.
 #[inline(always)]
@@ -274,44 +274,53 @@ pub unsafe fn units<Op: Monoid, const V: usize, const U: usize>(
     shared: Shared<Op::Acc>,
 ) {
     grid::wait_for_previous();
-    let mut next = block_idx_x() as u64;
-    while next < params.count {
-        nounroll();
-        // SAFETY: a unit.
-        let unit = unsafe { global::load(params.units.wrapping_add(next as usize)) };
-        let array = ReduceParams {
-            input: params.input.wrapping_add(unit.start as usize),
-            n: unit.n,
-            output: params.output.wrapping_add(unit.segment as usize),
-            partials: params.partials.wrapping_add(unit.partials as usize),
-            ticket: params.tickets.wrapping_add(unit.ticket as usize),
-            chunk: unit.chunk,
-            chunks: unit.chunks,
-            groups: params.groups,
-            op: params.op,
-        };
-        let first = unit.index as u64 * unit.chunk;
-        let len = unit.chunk.min(unit.n - first);
+    // SAFETY: a unit.
+    let unit = unsafe { global::load(params.units.wrapping_add(block_idx_x() as usize)) };
+    let array = ReduceParams {
+        input: params.input.wrapping_add(unit.start as usize),
+        n: unit.n,
+        output: params.output.wrapping_add(unit.segment as usize),
+        partials: params.partials.wrapping_add(unit.partials as usize),
+        ticket: params.tickets.wrapping_add(unit.ticket as usize),
+        chunk: unit.chunk,
+        chunks: unit.chunks,
+        groups: params.groups,
+        op: params.op,
+    };
+    let first = unit.index as u64 * unit.chunk;
+    let len = unit.chunk.min(unit.n - first);
+    let acc = if Op::ANY_ORDER || !Op::COMMUTATIVE {
         // SAFETY: the whole block; a chunk of the segment.
-        let acc = unsafe { device::chunk_value::<Op, V, U>(&array, first, len, params.groups, false, shared) };
-        if unit.chunks == 1 {
-            if thread_idx_x() == 0 {
-                // SAFETY: one thread a segment.
-                unsafe { global::store(array.output, array.op.finish(acc)) };
-            }
-        } else {
-            if thread_idx_x() == 0 {
-                // SAFETY: one block, one partial.
-                unsafe { global::store(array.partials.wrapping_add(unit.index as usize), acc) };
-            }
-            // SAFETY: the whole block; one more chunk is done.
-            unsafe { rows::finish_chunks(&array, 1) };
+        unsafe { device::chunk_value::<Op, V, U>(&array, first, len, params.groups, false, shared) }
+    } else {
+        // Around a segment lies more of the array, but how much is not known here.
+        let reach =
+            Reach { start: array.input.addr(), end: array.input.wrapping_add(unit.n as usize).addr() };
+        // SAFETY: the whole block; a chunk of the segment.
+        unsafe {
+            rows::in_place::<Op, V, false>(
+                &array.op,
+                reach,
+                array.input,
+                first,
+                len as u32,
+                params.groups,
+                shared,
+            )
         }
-        next += grid_dim_x() as u64;
-        if next < params.count {
-            sync_threads();
+    };
+    if unit.chunks == 1 {
+        if thread_idx_x() == 0 {
+            // SAFETY: one thread a segment.
+            unsafe { global::store(array.output, array.op.finish(acc)) };
         }
+    } else {
+        if thread_idx_x() == 0 {
+            // SAFETY: one block, one partial.
+            unsafe { global::store(array.partials.wrapping_add(unit.index as usize), acc) };
+        }
+        // SAFETY: the whole block; one more chunk is done.
+        unsafe { rows::finish_chunks(&array, 1) };
     }
     grid::let_next_start();
 }
-

@@ -2,7 +2,7 @@
 
 use warpfold_monoid::{
     Monoid,
-    tree::{FOLD_LANES, VECTOR_BYTES, VECTORS_A_GROUP},
+    tree::{MAX_GROUPS, VECTOR_BYTES, VECTORS_A_GROUP},
 };
 use warpfold_simt::{
     atomic::{self, AcqRel, Gpu},
@@ -19,8 +19,10 @@ use super::{
     tile::{self, Tile, Word},
 };
 use crate::{
+    block as blocks,
     device::{self, ReduceParams, VECTORS_IN_FLIGHT},
-    lanes, ordered, warp as warps,
+    lanes::{self, Reach},
+    ordered, warp as warps,
 };
 
 /// The parameters of the kernels of rows.
@@ -49,8 +51,8 @@ pub struct RowParams<Op: Monoid> {
     pub groups: u32,
     /// Rows in a tile, for [`thread`] and [`small`].
     pub rows: u32,
-    /// Chunks that a block folds one after the other, for [`large`].
-    pub chunks_a_block: u32,
+    /// Nothing.
+    pub padding: u32,
     /// The operator.
     pub op: Op,
 }
@@ -60,6 +62,14 @@ impl<Op: Monoid> RowParams<Op> {
     #[inline(always)]
     fn row(&self, row: u64) -> *const Op::Item {
         self.input.wrapping_offset((row as i64).wrapping_mul(self.stride) as isize)
+    }
+
+    /// What may be read around the rows.
+    #[inline(always)]
+    fn reach(&self) -> Reach {
+        let (first, last) = (self.input, self.row(self.m - 1));
+        let (least, greatest) = if self.stride < 0 { (last, first) } else { (first, last) };
+        Reach { start: least.addr(), end: greatest.wrapping_add(self.n as usize).addr() }
     }
 
     /// One row as an array of its own.
@@ -139,7 +149,9 @@ unsafe fn staged<Op: Monoid, const V: usize>(params: &RowParams<Op>, groups: u32
             }
             if group == 0 && row < here {
                 // SAFETY: one thread a row.
-                unsafe { global::store(params.output.wrapping_add((first + row as u64) as usize), op.finish(acc)) };
+                unsafe {
+                    global::store(params.output.wrapping_add((first + row as u64) as usize), op.finish(acc))
+                };
             }
             pass += rows_a_pass;
         }
@@ -165,7 +177,8 @@ pub unsafe fn warp<Op: Monoid, const V: usize, const U: usize>(params: &RowParam
     let rows_a_block = (THREADS >> groups.trailing_zeros()) as u64;
     let step = grid_dim_x() as u64 * rows_a_block;
     // The first row of this warp's: the whole warp goes on until none of its rows is left.
-    let mut first = block_idx_x() as u64 * rows_a_block + (thread / 32 * 32 >> groups.trailing_zeros()) as u64;
+    let mut first =
+        block_idx_x() as u64 * rows_a_block + (thread / 32 * 32 >> groups.trailing_zeros()) as u64;
     while first < params.m {
         nounroll();
         let row = first + (lane >> groups.trailing_zeros()) as u64;
@@ -180,13 +193,13 @@ pub unsafe fn warp<Op: Monoid, const V: usize, const U: usize>(params: &RowParam
             // SAFETY: the whole warp is here.
             unsafe { warps::reduce_width(op, acc, lane, groups, Some((groups as u64).min(n) as u32)) }
         } else if Op::COMMUTATIVE {
-            let mut lanes = lanes::Lanes { acc: [op.identity(); V], head: 0 };
+            let mut acc = [op.identity(); V];
             if there {
                 // SAFETY: a row.
-                lanes = unsafe { lanes::fold::<Op, V, U>(op, items, 0, n, group, groups) };
+                acc = unsafe {
+                    lanes::fold_in_place::<Op, V, true>(op, params.reach(), items, 0, n as u32, group, groups)
+                };
             }
-            // SAFETY: the whole warp is here.
-            let acc = unsafe { lanes::unshift_warp(lanes, group, groups) };
             let present = n.min(groups as u64 * V as u64) as u32;
             let acc = lanes::combine_slots(op, acc, group, Some(present));
             // SAFETY: the whole warp is here.
@@ -227,9 +240,8 @@ unsafe fn any_order<Op: Monoid, const V: usize, const U: usize>(
     let n = n as u32;
     let mut acc = op.identity();
     let mut begun = false;
-    let in_vectors = V > 1
-        && n >= groups * V as u32
-        && items.addr().is_multiple_of(size_of::<[Op::Item; V]>());
+    let in_vectors =
+        V > 1 && n >= groups * V as u32 && items.addr().is_multiple_of(size_of::<[Op::Item; V]>());
     let mut single = 0;
     if in_vectors {
         let vectors = n / V as u32;
@@ -270,143 +282,135 @@ unsafe fn any_order<Op: Monoid, const V: usize, const U: usize>(
     acc
 }
 
-/// Shared memory of [`block()`], in accumulators: two sets of slots for a chunk's warps, which take turns, and a slot for
-/// each of the lanes that the chunks' values fold over.
-pub const BLOCK_SLOTS: usize = 2 * crate::block::SHARED + FOLD_LANES as usize;
-
-/// Rows of any length, a block each: chunk after chunk.
+/// Rows of one chunk, a block each.
 ///
 /// # Safety
 ///
-/// Blocks of `max(groups, 32)` threads; the rows' items are readable and `m` results writable; chunks and groups are those
-/// of the row's [`Shape`](warpfold_monoid::tree::Shape). `shared` has [`BLOCK_SLOTS`].
+/// `m` blocks of `max(groups, 32)` threads; the rows' items are readable and `m` results writable; `groups` is that of the
+/// row's [`Shape`](warpfold_monoid::tree::Shape). `shared` has a slot a warp.
 #[inline(always)]
-pub unsafe fn block<Op: Monoid, const V: usize, const U: usize>(params: &RowParams<Op>, shared: Shared<Op::Acc>) {
+pub unsafe fn block<Op: Monoid, const V: usize, const U: usize>(
+    params: &RowParams<Op>,
+    shared: Shared<Op::Acc>,
+) {
     grid::wait_for_previous();
-    let (op, thread) = (&params.op, thread_idx_x());
-    let slots: [Shared<Op::Acc>; 3] = core::array::from_fn(|i| shared.from(i * crate::block::SHARED));
-    let mut turn = 0;
-    let mut row = block_idx_x() as u64;
-    while row < params.m {
-        nounroll();
-        let array = params.array(row);
-        let mut total = op.identity();
-        let mut k = 0;
-        while k < params.chunks {
-            nounroll();
-            let start = k as u64 * params.chunk;
-            let len = params.chunk.min(params.n - start);
-            let slots_now = if turn == 0 { slots[0] } else { slots[1] };
-            // The slots of the chunk before last are free: a barrier lies since their last reading.
-            // SAFETY: the whole block.
-            let acc = unsafe { device::chunk_value::<Op, V, U>(&array, start, len, params.groups, false, slots_now) };
-            turn ^= 1;
-            if params.chunks == 1 {
-                total = acc;
-            } else if thread < 32 {
-                // SAFETY: the first warp, with the chunk's value in its first lane.
-                total = unsafe { take_chunk(op, total, acc, k, params.chunks, thread, slots[2]) };
-            }
-            k += 1;
-        }
-        if thread < 32 && params.chunks > 1 {
-            // SAFETY: the whole first warp.
-            total = unsafe { fold_lanes(op, total, params.chunks, thread) };
-        }
-        if thread == 0 {
-            // SAFETY: one thread a row.
-            unsafe { global::store(array.output, op.finish(total)) };
-        }
-        row += grid_dim_x() as u64;
-    }
-    grid::let_next_start();
-}
-
-/// Takes chunk `k`'s value, which is in lane 0, to the lane that it belongs to; `total` is what each lane has so far.
-///
-/// # Safety
-///
-/// The whole first warp calls, for one chunk after the other; `slots` has one for each lane.
-#[inline(always)]
-unsafe fn take_chunk<Op: Monoid>(
-    op: &Op,
-    total: Op::Acc,
-    value: Op::Acc,
-    k: u32,
-    chunks: u32,
-    lane: u32,
-    slots: Shared<Op::Acc>,
-) -> Op::Acc {
-    let (owner, first) = if Op::COMMUTATIVE {
-        (k % FOLD_LANES, k < FOLD_LANES)
-    } else {
-        let run = chunks.div_ceil(FOLD_LANES);
-        (k / run, k % run == 0)
-    };
-    if lane == 0 {
-        // SAFETY: read before the chunk that had it last was taken.
-        unsafe { slots.write(owner as usize, value) };
-    }
-    // SAFETY: the whole warp is here.
-    unsafe { sync_warp(FULL) };
-    if lane != owner {
-        return total;
-    }
-    // SAFETY: just written.
-    let value = unsafe { slots.read(owner as usize) };
-    if first { value } else { op.combine(total, value) }
-}
-
-/// Combines what the lanes have of the chunks' values; the result is in lane 0.
-///
-/// # Safety
-///
-/// The whole first warp calls.
-#[inline(always)]
-unsafe fn fold_lanes<Op: Monoid>(op: &Op, total: Op::Acc, chunks: u32, lane: u32) -> Op::Acc {
-    let present = if Op::COMMUTATIVE {
-        chunks.min(FOLD_LANES)
-    } else {
-        chunks.div_ceil(chunks.div_ceil(FOLD_LANES))
-    };
+    let row = block_idx_x() as u64;
     // SAFETY: the caller's promise.
-    unsafe { warps::reduce_width(op, total, lane, FOLD_LANES, Some(present)) }
+    let acc = unsafe { chunk_value::<Op, V, U>(params, row, 0, params.n, params.groups, shared) };
+    grid::let_next_start();
+    if thread_idx_x() == 0 {
+        // SAFETY: one thread a row.
+        unsafe { global::store(params.output.wrapping_add(row as usize), params.op.finish(acc)) };
+    }
 }
 
-/// Rows of several chunks, one or more blocks each; the last to finish folds the chunks' values.
+/// Rows of several chunks, a block a chunk; the last of a row's to finish folds the chunks' values.
+///
+/// `groups` is that of the row's [`Shape`](warpfold_monoid::tree::Shape); kernels give it as a constant.
 ///
 /// # Safety
 ///
-/// As for [`block()`], with `m` times `chunks.div_ceil(chunks_a_block)` blocks; `partials` and `tickets` are as they say
-/// and belong to this launch alone.
+/// `m * chunks` blocks of `groups` threads; the rows' items are readable and `m` results writable; `partials` and
+/// `tickets` are as they say and belong to this launch alone. `shared` has a slot a warp.
 #[inline(always)]
-pub unsafe fn large<Op: Monoid, const V: usize, const U: usize>(params: &RowParams<Op>, shared: Shared<Op::Acc>) {
+pub unsafe fn large<Op: Monoid, const V: usize, const U: usize>(
+    params: &RowParams<Op>,
+    groups: u32,
+    shared: Shared<Op::Acc>,
+) {
     grid::wait_for_previous();
-    let blocks_a_row = params.chunks.div_ceil(params.chunks_a_block);
-    let row = block_idx_x() / blocks_a_row;
-    let mut k = (block_idx_x() - row * blocks_a_row) * params.chunks_a_block;
-    let end = params.chunks.min(k + params.chunks_a_block);
-    let array = params.array(row as u64);
-    let slots: [Shared<Op::Acc>; 2] = core::array::from_fn(|i| shared.from(i * crate::block::SHARED));
-    let mut turn = 0;
-    let done = end - k;
-    while k < end {
-        nounroll();
-        let start = k as u64 * params.chunk;
-        let len = params.chunk.min(params.n - start);
-        let slots_now = if turn == 0 { slots[0] } else { slots[1] };
-        // SAFETY: the whole block; slots as in `block`.
-        let acc = unsafe { device::chunk_value::<Op, V, U>(&array, start, len, params.groups, true, slots_now) };
-        turn ^= 1;
-        if thread_idx_x() == 0 {
-            // SAFETY: one block, one partial.
-            unsafe { global::store(array.partials.wrapping_add(k as usize), acc) };
+    let row = block_idx_x() / params.chunks;
+    let k = block_idx_x() - row * params.chunks;
+    let start = k as u64 * params.chunk;
+    let len = params.chunk.min(params.n - start);
+    let acc = if groups < MAX_GROUPS {
+        // SAFETY: the caller's promise.
+        unsafe { chunk_value::<Op, V, U>(params, row as u64, start, len, groups, shared) }
+    } else {
+        // SAFETY: the caller's promise.
+        unsafe {
+            device::chunk_value::<Op, V, U>(&params.array(row as u64), start, len, groups, true, shared)
         }
-        k += 1;
-    }
+    };
     grid::let_next_start();
-    // SAFETY: the whole block; the partials of `done` chunks are written by thread 0.
-    unsafe { finish_chunks(&array, done) }
+    let array = params.array(row as u64);
+    if thread_idx_x() == 0 {
+        // SAFETY: one block, one partial.
+        unsafe { global::store(array.partials.wrapping_add(k as usize), acc) };
+    }
+    // SAFETY: the whole block; one more chunk is done.
+    unsafe { finish_chunks(&array, 1) };
+}
+
+/// The value of a chunk of at most [`VECTORS_IN_FLIGHT`] vectors for each thread, in thread 0.
+///
+/// # Safety
+///
+/// The whole block calls; items `start .. start + len` of the row are readable.
+#[inline(always)]
+unsafe fn chunk_value<Op: Monoid, const V: usize, const U: usize>(
+    params: &RowParams<Op>,
+    row: u64,
+    start: u64,
+    len: u64,
+    groups: u32,
+    shared: Shared<Op::Acc>,
+) -> Op::Acc {
+    if Op::ANY_ORDER || !Op::COMMUTATIVE {
+        // SAFETY: the caller's promise.
+        return unsafe {
+            device::chunk_value::<Op, V, U>(&params.array(row), start, len, groups, false, shared)
+        };
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        in_place::<Op, V, true>(
+            &params.op,
+            params.reach(),
+            params.row(row),
+            start,
+            len as u32,
+            groups,
+            shared,
+        )
+    }
+}
+
+/// The value of items `start .. start + len` of an array, in thread 0; if `ONCE`, of at most [`VECTORS_IN_FLIGHT`] vectors
+/// for each thread.
+///
+/// # Safety
+///
+/// The whole block of `max(groups, 32)` threads calls; the items are readable, and so is all of `reach`; `shared` has a
+/// slot a warp, which are not in use.
+#[inline(always)]
+pub(super) unsafe fn in_place<Op: Monoid, const V: usize, const ONCE: bool>(
+    op: &Op,
+    reach: Reach,
+    array: *const Op::Item,
+    start: u64,
+    len: u32,
+    groups: u32,
+    shared: Shared<Op::Acc>,
+) -> Op::Acc {
+    let thread = thread_idx_x();
+    let mut acc = [op.identity(); V];
+    if thread < groups {
+        let items = array.wrapping_add(start as usize);
+        // SAFETY: the caller's promise.
+        acc = unsafe { lanes::fold_in_place::<Op, V, ONCE>(op, reach, items, start, len, thread, groups) };
+    }
+    let lanes = groups * V as u32;
+    if len >= lanes && groups >= 32 {
+        let acc = lanes::combine_slots(op, acc, thread, None);
+        // SAFETY: the whole block.
+        return unsafe { blocks::reduce_width(op, acc, thread, groups, None, shared) };
+    }
+    cold_path();
+    let present = len.min(lanes);
+    let acc = lanes::combine_slots(op, acc, thread, Some(present));
+    // SAFETY: the whole block.
+    unsafe { blocks::reduce_width(op, acc, thread, groups, Some(present.div_ceil(V as u32)), shared) }
 }
 
 /// Counts `done` chunks of an array as done; whoever counts the last folds all their values into the array's result.

@@ -167,96 +167,93 @@ pub unsafe fn group_value<Op: Monoid, const V: usize>(
 ) -> Op::Acc {
     let width = V as u32;
     let in_words = in_words && is_word::<Op::Item, V>();
+    // SAFETY: within the segment.
+    let item = |i: u32| unsafe { tile.item(first + i) };
+    // SAFETY: a whole word of the segment.
+    let vector = |i: u32| unsafe { tile.vector::<V>(first + i) };
     if Op::ANY_ORDER {
         let mut acc = op.identity();
         if in_words {
-            let mut j = 0;
-            while j < ROUNDS {
-                let i = (group + j * groups) * width;
-                if i < n {
-                    // SAFETY: whole words of the segment.
-                    let value = op.fold_many(unsafe { tile.vector::<V>(first + i) }, i as u64);
-                    acc = if j == 0 { value } else { op.combine(acc, value) };
+            let mut i = group * width;
+            if i < n {
+                acc = op.fold_many(vector(i), i as u64);
+                i += groups * width;
+                while i < n {
+                    nounroll();
+                    acc = op.combine(acc, op.fold_many(vector(i), i as u64));
+                    i += groups * width;
                 }
-                j += 1;
             }
         } else if group < n {
-            // SAFETY: within the segment.
-            acc = op.lift(unsafe { tile.item(first + group) }, group as u64);
+            acc = op.lift(item(group), group as u64);
             let mut i = group + groups;
             while i < n {
-                // SAFETY: within the segment.
-                acc = op.push(acc, unsafe { tile.item(first + i) }, i as u64);
+                acc = op.push(acc, item(i), i as u64);
                 i += groups;
             }
         }
         return acc;
     }
     if !Op::COMMUTATIVE {
-        let strip = group * ROUNDS * width;
+        let mut i = group * ROUNDS * width;
+        let end = n.min(i + ROUNDS * width);
         let mut acc = op.identity();
-        let mut j = 0;
-        while j < ROUNDS {
-            let i = strip + j * width;
+        let mut begun = false;
+        while i < end {
+            nounroll();
             if in_words {
-                if i < n {
-                    // SAFETY: a whole word of the segment.
-                    let items = unsafe { tile.vector::<V>(first + i) };
-                    let mut slot = 0;
-                    while slot < V {
-                        let index = i as u64 + slot as u64;
-                        acc = if j == 0 && slot == 0 {
-                            op.lift(items[0], index)
-                        } else {
-                            op.push(acc, items[slot], index)
-                        };
-                        slot += 1;
-                    }
-                }
-            } else {
-                let mut slot = 0;
-                while slot < width {
-                    if i + slot < n {
-                        // SAFETY: within the segment.
-                        let item = unsafe { tile.item(first + i + slot) };
-                        let index = (i + slot) as u64;
-                        acc = if j == 0 && slot == 0 { op.lift(item, index) } else { op.push(acc, item, index) };
-                    }
-                    slot += 1;
-                }
-            }
-            j += 1;
-        }
-        return acc;
-    }
-    let mut acc = [op.identity(); V];
-    let mut j = 0;
-    while j < ROUNDS {
-        let i = (group + j * groups) * width;
-        if in_words {
-            if i < n {
-                // SAFETY: a whole word of the segment.
-                let items = unsafe { tile.vector::<V>(first + i) };
+                let items = vector(i);
                 let mut slot = 0;
                 while slot < V {
                     let index = i as u64 + slot as u64;
-                    acc[slot] = if j == 0 { op.lift(items[slot], index) } else { op.push(acc[slot], items[slot], index) };
+                    acc = if begun || slot > 0 {
+                        op.push(acc, items[slot], index)
+                    } else {
+                        op.lift(items[slot], index)
+                    };
                     slot += 1;
                 }
+                i += width;
+            } else {
+                acc = if begun { op.push(acc, item(i), i as u64) } else { op.lift(item(i), i as u64) };
+                i += 1;
             }
-        } else {
-            let mut slot = 0;
-            while slot < V {
-                let at = i + slot as u32;
-                if at < n {
-                    // SAFETY: within the segment.
-                    let item = unsafe { tile.item(first + at) };
-                    acc[slot] = if j == 0 { op.lift(item, at as u64) } else { op.push(acc[slot], item, at as u64) };
-                }
-                slot += 1;
-            }
+            begun = true;
         }
-        j += 1;
+        return acc;
+    }
+    // Every lane has an item in a whole round, and some have one more in what is left.
+    let mut acc = [op.identity(); V];
+    let stride = groups * width;
+    let mine = group * width;
+    let mut start = 0;
+    while start + stride <= n {
+        nounroll();
+        let at = start + mine;
+        let items = if in_words { vector(at) } else { core::array::from_fn(|slot| item(at + slot as u32)) };
+        let mut slot = 0;
+        while slot < V {
+            let index = at as u64 + slot as u64;
+            acc[slot] =
+                if start == 0 { op.lift(items[slot], index) } else { op.push(acc[slot], items[slot], index) };
+            slot += 1;
+        }
+        start += stride;
+    }
+    let at = start + mine;
+    if at < n {
+        let mut slot = 0;
+        while slot < V {
+            let i = at + slot as u32;
+            if i < n {
+                acc[slot] = if start == 0 {
+                    op.lift(item(i), i as u64)
+                } else {
+                    op.push(acc[slot], item(i), i as u64)
+                };
+            }
+            slot += 1;
+        }
     }
     // Where there are several groups, each has all its lanes: `n` is more than twice the lanes.
     let lanes = if groups == 1 { Some(n.min(width)) } else { None };
@@ -281,7 +278,13 @@ pub fn present<Op: Monoid, const V: usize>(n: u32, groups: u32, in_words: bool) 
 ///
 /// All 32 lanes of the warp call, with the same arguments but for `acc`.
 #[inline(always)]
-pub unsafe fn combine_groups<Op: Monoid>(op: &Op, acc: Op::Acc, lane: u32, groups: u32, present: u32) -> Op::Acc {
+pub unsafe fn combine_groups<Op: Monoid>(
+    op: &Op,
+    acc: Op::Acc,
+    lane: u32,
+    groups: u32,
+    present: u32,
+) -> Op::Acc {
     if Op::COMMUTATIVE && groups == present {
         // SAFETY: the caller's promise.
         return unsafe { warp::reduce_width(op, acc, lane, groups, None) };

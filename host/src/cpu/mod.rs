@@ -14,7 +14,7 @@ use warpfold_monoid::{
     tree::{FOLD_LANES, Shape},
 };
 
-pub(crate) use self::segments::{Operators, reduce_layout, reduce_plan};
+pub(crate) use self::segments::{Operators, reduce_segments};
 use self::{
     level::Level,
     tasks::Places,
@@ -59,37 +59,68 @@ impl<T: Plain, S: Items<T> + ?Sized> Items<T> for ByReference<'_, S> {
 
 /// Reduces with the instructions of a level that the machine has.
 fn reduce_at<Op: Monoid>(level: Level, op: &Op, items: &dyn Items<Op::Item>) -> Value<Op> {
-    match fold(level, op, items) {
-        Some(acc) => Op::Empty::value(op.finish(acc), false),
-        None => Op::Empty::value(op.finish_empty(), true),
+    let shape = Shape::new(items.len(), size_of::<Op::Item>());
+    if shape.chunks == 0 {
+        return Op::Empty::value(op.finish_empty(), true);
     }
+    let mut value = [op.identity()];
+    if shape.chunks == 1 {
+        let piece = Piece { start: 0, len: shape.n, index: 0 };
+        values(level, op, items, &[piece], Some(&shape), &mut Scratch::new(), &mut value);
+    } else {
+        fold(level, std::slice::from_ref(op), &shape, Chunks::Of(items), &mut |_, acc| value[0] = acc);
+    }
+    Op::Empty::value(op.finish(value[0]), false)
 }
 
-/// The unfinished value of all items; `None` if there are none.
-fn fold<Op: Monoid>(level: Level, op: &Op, items: &dyn Items<Op::Item>) -> Option<Op::Acc> {
-    let item_bytes = size_of::<Op::Item>() as u64;
-    let shape = Shape::new(items.len(), size_of::<Op::Item>());
-    let chunk_value = |k: u64, scratch: &mut Scratch<Op>| {
-        let mut value = [op.identity()];
-        let chunk = Piece::chunk(shape.chunk_range(k));
-        values(level, op, items, &[chunk], Some(&shape), scratch, &mut value);
-        value[0]
-    };
-    if shape.chunks <= 1 {
-        return (shape.chunks == 1).then(|| chunk_value(0, &mut Scratch::new()));
-    }
-    let mut values = vec![op.identity(); shape.chunks as usize];
-    let places = Places::new(&mut values);
+/// Where the chunks of long arrays come from.
+#[derive(Clone, Copy)]
+enum Chunks<'a, T> {
+    /// One array.
+    Of(&'a dyn Items<T>),
+    /// Several of one length, whose chunks are gathered side by side; the call says how far apart they are then.
+    Gathered(&'a (dyn Fn(Range<u64>, &mut Vec<T>) -> u64 + Sync)),
+}
+
+/// The unfinished values of arrays of several chunks, as many as there are operators, each with its own.
+fn fold<Op: Monoid>(
+    level: Level,
+    ops: &[Op],
+    shape: &Shape,
+    arrays: Chunks<'_, Op::Item>,
+    put: &mut dyn FnMut(usize, Op::Acc),
+) {
+    let chunks = shape.chunks as usize;
+    let mut all = vec![ops[0].identity(); ops.len() * chunks];
+    let places = Places::new(&mut all);
     let worker = || -> Box<dyn FnMut(usize) + '_> {
-        let mut scratch = Scratch::new();
+        let (mut scratch, mut gathered) = (Scratch::new(), Vec::new());
         Box::new(move |k| {
-            let value = chunk_value(k as u64, &mut scratch);
-            // SAFETY: each chunk is asked for once.
-            unsafe { places.put(k, value) };
+            let range = shape.chunk_range(k as u64);
+            let (start, pitch) = match arrays {
+                Chunks::Of(_) => (range.start, 0),
+                Chunks::Gathered(gather) => (0, gather(range.clone(), &mut gathered)),
+            };
+            let side_by_side = ByReference(&gathered[..]);
+            let items: &dyn Items<Op::Item> = match arrays {
+                Chunks::Of(items) => items,
+                Chunks::Gathered(_) => &side_by_side,
+            };
+            for (j, op) in ops.iter().enumerate() {
+                let start = start + j as u64 * pitch;
+                let piece = Piece { start, len: range.end - range.start, index: range.start };
+                let mut value = [op.identity()];
+                values(level, op, items, &[piece], Some(shape), &mut scratch, &mut value);
+                // SAFETY: each chunk is asked for once.
+                unsafe { places.put(j * chunks + k, value[0]) };
+            }
         })
     };
-    tasks::each(shape.chunks as usize, least_chunks(&shape, item_bytes), &worker);
-    Some(fold_chunks(op, values, &shape))
+    let bytes_each = (ops.len() * size_of::<Op::Item>()) as u64;
+    tasks::each(chunks, least_chunks(shape, bytes_each), &worker);
+    for (j, (op, values)) in ops.iter().zip(all.chunks(chunks)).enumerate() {
+        put(j, fold_chunks(op, values.to_vec(), shape));
+    }
 }
 
 /// Chunks of `bytes_each` bytes for every item that a task should have.

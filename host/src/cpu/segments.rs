@@ -8,13 +8,13 @@ use std::ops::Range;
 use warpfold_monoid::{Monoid, Plain, tree::Shape, zeroed};
 
 use super::{
-    ByReference, Level, TASK_BYTES, fold, fold_chunks, least_chunks,
+    ByReference, Chunks, Level, TASK_BYTES, fold,
     tasks::{self, Places},
     walk::{Piece, Scratch, values},
 };
 use crate::{
     Items, Strided,
-    segments::{Axis, Layout, SegmentPlan, Walk},
+    segments::{Axis, Layout, SegmentPlan, Segments, Walk},
 };
 
 /// Bytes of input from which on several threads are worth waking: less than for a whole array, since short segments
@@ -44,58 +44,43 @@ pub(crate) enum Operators<'a, Op> {
     Each(&'a (dyn Fn(u64) -> Op + Sync)),
 }
 
-/// Reduces the segments of an array to `results`, one for each.
+/// Reduces segments to `results`, one for each.
 ///
 /// # Safety
 ///
-/// Every item that the layout leads to from `first` may be read.
-pub(crate) unsafe fn reduce_layout<Op: Monoid>(
+/// Every item that the segments lead to may be read.
+pub(crate) unsafe fn reduce_segments<Op: Monoid>(
     operators: Operators<'_, Op>,
-    first: *const Op::Item,
-    layout: &Layout,
+    segments: Segments<'_, Op::Item>,
     results: &mut [Op::Output],
 ) {
-    assert_eq!(results.len() as u64, layout.segments());
     let folder = Folder { level: Level::best(), operators, results: Places::new(results) };
     // SAFETY: the caller's promise.
-    unsafe { of_layout(&folder, first, layout) }
+    unsafe { reduce_each(&folder, segments) }
 }
 
-/// Reduces segments of any lengths to `results`, one for each. The plan suits the items.
-pub(crate) fn reduce_plan<Op: Monoid>(
-    operators: Operators<'_, Op>,
-    items: &[Op::Item],
-    plan: &SegmentPlan,
-    results: &mut [Op::Output],
-) {
-    assert_eq!(results.len() as u64, plan.segments());
-    let folder = Folder { level: Level::best(), operators, results: Places::new(results) };
-    of_plan(&folder, items, plan)
+/// # Safety
+///
+/// As for [`reduce_segments`].
+unsafe fn reduce_each<T: Plain>(folder: &dyn Fold<T>, segments: Segments<'_, T>) {
+    match segments {
+        // SAFETY: the caller's promise.
+        Segments::Regular { first, layout } => unsafe { of_layout(folder, first, layout) },
+        Segments::Irregular { items, plan } => of_plan(folder, items, plan),
+    }
 }
 
 /// An operator at work on segments, for those who know its items only.
 trait Fold<T>: Sync {
     /// What a thread has of its own.
     fn worker<'a>(&'a self) -> Box<dyn Worker<T> + 'a>;
-    /// Reduces segment `k`, of any length, its chunks in parallel.
-    fn one(&self, items: &dyn Items<T>, k: u64);
-    /// Reduces segments `tile.first`, `tile.first + tile.step`, ... of more chunks than one.
-    fn long_tile(&self, tile: &LongTile<'_, T>);
+    /// Reduces `width` segments of several chunks, of `n` items each: `first`, `first + step`, ...; chunks in parallel.
+    fn long(&self, chunks: Chunks<'_, T>, n: u64, width: u64, first: u64, step: u64);
 }
 
 trait Worker<T> {
     /// Reduces segments `first`, `first + step`, ..., none longer than a chunk. Empty ones get the value of nothing.
     fn segments(&mut self, items: &dyn Items<T>, pieces: &[Piece], first: u64, step: u64);
-}
-
-/// Long segments that are neighbours in memory, to be gathered chunk by chunk.
-struct LongTile<'a, T> {
-    width: u64,
-    n: u64,
-    /// Gathers a range of each, and says how far apart they then are.
-    gather: &'a (dyn Fn(Range<u64>, &mut Vec<T>) -> u64 + Sync),
-    first: u64,
-    step: u64,
 }
 
 struct Folder<'a, Op: Monoid> {
@@ -123,45 +108,11 @@ impl<Op: Monoid> Fold<Op::Item> for Folder<'_, Op> {
         Box::new(Hand { folder: self, scratch: Scratch::new(), values: Vec::new() })
     }
 
-    fn one(&self, items: &dyn Items<Op::Item>, k: u64) {
-        let op = self.operator(k);
-        let result = match fold(self.level, &op, items) {
-            Some(acc) => op.finish(acc),
-            None => op.finish_empty(),
-        };
-        self.put(k, result);
-    }
-
-    fn long_tile(&self, tile: &LongTile<'_, Op::Item>) {
-        let &LongTile { width, n, gather, first, step } = tile;
+    fn long(&self, chunks: Chunks<'_, Op::Item>, n: u64, width: u64, first: u64, step: u64) {
         let shape = Shape::new(n, size_of::<Op::Item>());
         let operators: Vec<Op> = (0..width).map(|j| self.operator(first + j * step)).collect();
-        let identity = operators[0].identity();
-        let chunks = shape.chunks as usize;
-        let mut all = vec![identity; width as usize * chunks];
-        let places = Places::new(&mut all);
-        let worker = || -> Box<dyn FnMut(usize) + '_> {
-            let (mut scratch, mut gathered) = (Scratch::new(), Vec::new());
-            let operators = &operators;
-            Box::new(move |c| {
-                let range = shape.chunk_range(c as u64);
-                let pitch = gather(range.clone(), &mut gathered);
-                for (j, op) in operators.iter().enumerate() {
-                    let start = j as u64 * pitch;
-                    let piece = Piece { start, len: range.end - range.start, index: range.start };
-                    let items = ByReference(&gathered[..]);
-                    let mut value = [identity];
-                    values(self.level, op, &items, &[piece], Some(&shape), &mut scratch, &mut value);
-                    // SAFETY: each chunk is asked for once.
-                    unsafe { places.put(j * chunks + c, value[0]) };
-                }
-            })
-        };
-        tasks::each(chunks, least_chunks(&shape, width * size_of::<Op::Item>() as u64), &worker);
-        for (j, (op, values)) in operators.iter().zip(all.chunks(chunks)).enumerate() {
-            let acc = fold_chunks(op, values.to_vec(), &shape);
-            self.put(first + j as u64 * step, op.finish(acc));
-        }
+        let finish = &mut |j: usize, acc| self.put(first + j as u64 * step, operators[j].finish(acc));
+        fold(self.level, &operators, &shape, chunks, finish);
     }
 }
 
@@ -233,7 +184,8 @@ fn of_plan<T: Plain>(folder: &dyn Fold<T>, items: &[T], plan: &SegmentPlan) {
                 }
                 worker.segments(&ByReference(items), &pieces, first, 1);
                 pieces.clear();
-                folder.one(&ByReference(&items[start as usize..end as usize]), k);
+                let long = ByReference(&items[start as usize..end as usize]);
+                folder.long(Chunks::Of(&long), end - start, 1, k, 1);
                 first = k + 1;
             }
             worker.segments(&ByReference(items), &pieces, first, 1);
@@ -247,7 +199,7 @@ fn of_plan<T: Plain>(folder: &dyn Fold<T>, items: &[T], plan: &SegmentPlan) {
 
 /// # Safety
 ///
-/// As for [`reduce_layout`].
+/// As for [`reduce_segments`].
 unsafe fn of_layout<T: Plain>(folder: &dyn Fold<T>, first: *const T, layout: &Layout) {
     let (segments, n) = (layout.segments(), layout.segment_len());
     if segments == 0 {
@@ -306,7 +258,7 @@ impl<T: Plain> Items<T> for Memory<T> {
 ///
 /// # Safety
 ///
-/// As for [`reduce_layout`].
+/// As for [`reduce_segments`].
 unsafe fn in_place<T: Plain>(folder: &dyn Fold<T>, first: *const T, kept: &[Axis], segments: u64, n: u64) {
     let steps = |axis: &Axis| axis.stride * (axis.len - 1) as i64;
     let lowest: i64 = kept.iter().map(steps).filter(|&steps| steps < 0).sum();
@@ -317,12 +269,13 @@ unsafe fn in_place<T: Plain>(folder: &dyn Fold<T>, first: *const T, kept: &[Axis
     let all = bytes::<T>(n).saturating_mul(segments);
     if n > longest_chunk::<T>() {
         let worker = || -> Box<dyn FnMut(usize) + '_> {
-            let mut walk = Walk::from(kept, 0);
+            let (mut walk, mut none) = (Walk::from(kept, 0), Vec::new());
             let memory = &memory;
             Box::new(move |k| {
                 walk.go(k as u64);
                 let start = (walk.offset() - lowest) as u64;
-                folder.one(&ByReference(memory.run(start..start + n, &mut Vec::new())), k as u64);
+                let long = ByReference(memory.run(start..start + n, &mut none));
+                folder.long(Chunks::Of(&long), n, 1, k as u64, 1);
             })
         };
         return tasks::each(segments as usize, least(segments, all), &worker);
@@ -375,7 +328,7 @@ impl<T: Plain> Tile<'_, T> {
     ///
     /// # Safety
     ///
-    /// As for [`reduce_layout`].
+    /// As for [`reduce_segments`].
     unsafe fn gather(&self, range: Range<u64>, gathered: &mut Vec<T>) -> u64 {
         /// Items of each segment that are read before the next segment's.
         const ROWS: usize = 16;
@@ -434,7 +387,7 @@ impl<T: Plain> Tile<'_, T> {
 ///
 /// # Safety
 ///
-/// As for [`reduce_layout`].
+/// As for [`reduce_segments`].
 unsafe fn gathered<T: Plain>(folder: &dyn Fold<T>, first: *const T, layout: &Layout, segments: u64, n: u64) {
     // Along which kept axis are neighbours closest? How many segments lie between them?
     let mut numbers = layout.kept.clone();
@@ -483,13 +436,13 @@ unsafe fn gathered<T: Plain>(folder: &dyn Fold<T>, first: *const T, layout: &Lay
                     reduced.iter().map(|axis| (axis.len as usize, axis.stride as isize)).unzip();
                 // SAFETY: the items of one segment, which are the layout's.
                 let items = unsafe { Strided::from_raw_parts(here, &shape, &strides) };
-                return folder.one(&items, first);
+                return folder.long(Chunks::Of(&items), n, 1, first, 1);
             }
             let tile = Tile { first: here, width, stride: line.stride, reduced, across };
             if long {
                 // SAFETY: the caller's promise.
                 let gather = |range: Range<u64>, items: &mut Vec<T>| unsafe { tile.gather(range, items) };
-                return folder.long_tile(&LongTile { width, n, gather: &gather, first, step });
+                return folder.long(Chunks::Gathered(&gather), n, width, first, step);
             }
             // SAFETY: the caller's promise.
             let pitch = unsafe { tile.gather(0..n, &mut gathered) };

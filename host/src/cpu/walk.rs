@@ -69,11 +69,6 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// A chunk of a whole array.
-    pub(super) fn chunk(range: Range<u64>) -> Piece {
-        Piece { start: range.start, len: range.end - range.start, index: range.start }
-    }
-
     fn range(&self) -> Range<u64> {
         self.start..self.start + self.len
     }

@@ -40,12 +40,13 @@ unsafe impl Send for Loaded {}
 unsafe impl Sync for Loaded {}
 
 /// Kernels for segments, in the order of [`SEGMENT_KERNELS`].
-pub(crate) const SEGMENT_KERNELS: [&str; 9] = [
+pub(crate) const SEGMENT_KERNELS: [&str; 10] = [
     "rows_thread",
     "rows_small",
     "rows_warp",
     "rows_block",
-    "rows_large",
+    "rows_short",
+    "rows_long",
     "columns",
     "gather",
     "tiles",

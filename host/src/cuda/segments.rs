@@ -138,7 +138,7 @@ impl SegmentLauncher {
                     tickets: room.tickets as usize,
                 };
                 let params = problem.params(op, &plan, &places);
-                self.launch(plan.strategy.kernel(), plan.grid, plan.block, params.as_ptr(), stream)
+                self.launch(plan.kernel(), plan.grid, plan.block, params.as_ptr(), stream)
             })
         }
     }
@@ -193,7 +193,7 @@ impl SegmentLauncher {
                 for &(groups, count) in &segments.classes {
                     params.groups = groups;
                     params.count = count;
-                    let grid = count.min(most) as u32;
+                    let grid = count as u32;
                     self.launch("units", grid, groups.max(32), ptr::from_ref(&params).cast(), stream)?;
                     params.units = params.units.wrapping_add(count as usize);
                 }

@@ -7,7 +7,7 @@
 use std::fmt;
 
 use warpfold_gpu_kernels::segments::{THREADS, columns::MAX_LANES_A_PART, tile::TILE_BYTES};
-use warpfold_monoid::tree::{FOLD_LANES, Shape};
+use warpfold_monoid::tree::{MAX_GROUPS, Shape};
 
 use super::{DeviceFacts, OperatorLayout};
 use crate::Error;
@@ -41,9 +41,9 @@ pub enum SegmentStrategy {
     Small,
     /// A part of a warp for each segment, straight from global memory.
     Warp,
-    /// A block a segment, chunk after chunk.
+    /// A block a segment.
     Block,
-    /// Several blocks a segment.
+    /// Several blocks a segment, one a chunk.
     Large,
     /// Neighbouring segments by neighbouring threads.
     Columns,
@@ -77,19 +77,6 @@ impl SegmentStrategy {
         }
     }
 
-    /// The kernel that runs it, the last part of an entry point's name.
-    pub const fn kernel(self) -> &'static str {
-        match self {
-            SegmentStrategy::Cpu => "cpu",
-            SegmentStrategy::Thread => "rows_thread",
-            SegmentStrategy::Small => "rows_small",
-            SegmentStrategy::Warp => "rows_warp",
-            SegmentStrategy::Block => "rows_block",
-            SegmentStrategy::Large => "rows_large",
-            SegmentStrategy::Columns => "columns",
-            SegmentStrategy::Gather => "gather",
-        }
-    }
 }
 
 impl fmt::Display for SegmentStrategy {
@@ -123,8 +110,6 @@ pub struct SegmentSettings {
     pub strategy: Option<SegmentStrategy>,
     /// Segments in a tile (*thread* and *small*): as many as fit, at most.
     pub rows_a_tile: Option<u32>,
-    /// Chunks that one block folds (*large*).
-    pub chunks_a_block: Option<u32>,
     /// Neighbouring segments that a block takes (*columns*).
     pub width: Option<u32>,
     /// The most blocks; they go on until all segments are done.
@@ -151,8 +136,6 @@ pub struct SegmentsPlan {
     pub block: u32,
     /// Segments in a tile, where there are tiles.
     pub rows_a_tile: u32,
-    /// Chunks that a block folds one after the other, in *large*.
-    pub chunks_a_block: u32,
     /// Neighbouring segments that a block takes, in *columns*.
     pub width: u32,
     /// Threads that share a segment's chunk, in *columns*.
@@ -173,9 +156,6 @@ pub struct SegmentPlanner {
     settings: SegmentSettings,
 }
 
-/// Blocks that each multiprocessor is to have before segments of several chunks get one block each.
-const BLOCKS_A_MULTIPROCESSOR: u64 = 4;
-
 /// Threads in a block of *columns* at most, as [`warpfold_gpu_kernels::segments::columns::threads`] has it.
 fn column_threads(acc_bytes: usize) -> u32 {
     let fit = (32 << 10) / acc_bytes.max(1);
@@ -191,7 +171,6 @@ impl SegmentPlanner {
             settings: SegmentSettings {
                 strategy: None,
                 rows_a_tile: None,
-                chunks_a_block: None,
                 width: None,
                 blocks: None,
             },
@@ -216,7 +195,7 @@ impl SegmentPlanner {
                 self.check(strategy, &shape, arrangement)?;
                 (strategy, "forced")
             }
-            None => self.choose(m, &shape, arrangement),
+            None => self.choose(&shape, arrangement),
         };
         let mut plan = SegmentsPlan {
             m,
@@ -227,7 +206,6 @@ impl SegmentPlanner {
             grid: 1,
             block: THREADS,
             rows_a_tile: 1,
-            chunks_a_block: 1,
             width: 1,
             parts: 1,
             item_bytes: self.layout.item_bytes,
@@ -253,12 +231,10 @@ impl SegmentPlanner {
                 m
             }
             SegmentStrategy::Large => {
-                plan.block = shape.groups.max(32);
-                let forced = self.settings.chunks_a_block.unwrap_or(1).max(1);
-                plan.chunks_a_block = forced.min(chunks as u32);
+                plan.block = shape.groups;
                 plan.tickets = m;
                 plan.partials = m.saturating_mul(chunks);
-                m.saturating_mul(chunks.div_ceil(plan.chunks_a_block as u64))
+                m.saturating_mul(chunks)
             }
             SegmentStrategy::Columns => {
                 let Arrangement::Columns { inner } = arrangement else { unreachable!("checked") };
@@ -282,14 +258,13 @@ impl SegmentPlanner {
             }
         };
         let limit = self.facts.max_grid_x as u64;
-        if strategy == SegmentStrategy::Large && blocks > limit {
+        // Blocks of all other kernels go on with another segment when they are done with one.
+        let one_each = matches!(strategy, SegmentStrategy::Block | SegmentStrategy::Large);
+        if one_each && blocks > limit {
             return Err(Error::GridTooLarge { n, blocks, limit: self.facts.max_grid_x });
         }
-        // All kernels but *large* go on with another segment when they are done with one.
-        plan.grid = blocks.min(limit).min(self.settings.blocks.map_or(limit, |most| most.max(1) as u64)).max(1) as u32;
-        if strategy == SegmentStrategy::Large {
-            plan.grid = blocks.max(1) as u32;
-        }
+        let most = self.settings.blocks.filter(|_| !one_each).map_or(limit, |most| most.max(1) as u64);
+        plan.grid = blocks.min(limit).min(most).max(1) as u32;
         if strategy != SegmentStrategy::Cpu && plan.block > self.facts.max_threads_per_block {
             return Err(Error::BlockTooLarge { n, threads: plan.block, limit: self.facts.max_threads_per_block });
         }
@@ -297,7 +272,7 @@ impl SegmentPlanner {
     }
 
     /// The strategy for segments of a shape.
-    fn choose(&self, m: u64, shape: &Shape, arrangement: Arrangement) -> (SegmentStrategy, &'static str) {
+    fn choose(&self, shape: &Shape, arrangement: Arrangement) -> (SegmentStrategy, &'static str) {
         let Arrangement::Rows { stride } = arrangement else {
             return match arrangement {
                 Arrangement::Columns { .. } => (SegmentStrategy::Columns, "segments lie side by side"),
@@ -306,19 +281,13 @@ impl SegmentPlanner {
         };
         let bytes = shape.n * self.layout.item_bytes as u64;
         let contiguous = stride == shape.n as i64 && bytes <= TILE_BYTES as u64;
-        let words = shape.n.is_multiple_of(shape.vector as u64);
         if shape.chunks > 1 {
-            let enough = self.facts.multiprocessors as u64 * BLOCKS_A_MULTIPROCESSOR;
-            return if m >= enough || m.saturating_mul(shape.chunks) > self.facts.max_grid_x as u64 {
-                (SegmentStrategy::Block, "enough segments for a block each")
-            } else {
-                (SegmentStrategy::Large, "too few segments for a block each")
-            };
+            return (SegmentStrategy::Large, "several chunks");
         }
         match shape.groups {
             1 if contiguous => (SegmentStrategy::Thread, "a thread holds all lanes"),
-            2..=8 if contiguous && !words => (SegmentStrategy::Small, "short, and not in whole vectors"),
-            0..=32 => (SegmentStrategy::Warp, "a warp holds all lanes"),
+            2..=32 if contiguous => (SegmentStrategy::Small, "a warp holds all lanes"),
+            0..=32 => (SegmentStrategy::Warp, "a warp holds all lanes, and rows are apart"),
             _ => (SegmentStrategy::Block, "a block holds all lanes"),
         }
     }
@@ -338,6 +307,8 @@ impl SegmentPlanner {
             SegmentStrategy::Thread | SegmentStrategy::Small if !contiguous => Err(unfit("rows are not side by side")),
             SegmentStrategy::Thread | SegmentStrategy::Small if !fits => Err(unfit("a tile does not hold one")),
             SegmentStrategy::Warp if shape.groups > 32 => Err(unfit("their lanes are more than a warp holds")),
+            SegmentStrategy::Block if shape.chunks > 1 => Err(unfit("they have several chunks")),
+            SegmentStrategy::Large if shape.chunks <= 1 => Err(unfit("they are one chunk")),
             SegmentStrategy::Warp | SegmentStrategy::Block | SegmentStrategy::Large if !rows => {
                 Err(unfit("their items are not side by side"))
             }
@@ -376,6 +347,21 @@ impl SegmentPlanner {
 }
 
 impl SegmentsPlan {
+    /// The kernel that runs it, the last part of an entry point's name; `"cpu"` on the CPU.
+    pub const fn kernel(&self) -> &'static str {
+        match self.strategy {
+            SegmentStrategy::Cpu => "cpu",
+            SegmentStrategy::Thread => "rows_thread",
+            SegmentStrategy::Small => "rows_small",
+            SegmentStrategy::Warp => "rows_warp",
+            SegmentStrategy::Block => "rows_block",
+            SegmentStrategy::Large if self.shape.groups < MAX_GROUPS => "rows_short",
+            SegmentStrategy::Large => "rows_long",
+            SegmentStrategy::Columns => "columns",
+            SegmentStrategy::Gather => "gather",
+        }
+    }
+
     /// The plan of segments that the CPU folds.
     pub fn cpu(m: u64, n: u64, arrangement: Arrangement, layout: OperatorLayout) -> SegmentsPlan {
         SegmentsPlan {
@@ -387,7 +373,6 @@ impl SegmentsPlan {
             grid: 1,
             block: 1,
             rows_a_tile: 1,
-            chunks_a_block: 1,
             width: 1,
             parts: 1,
             item_bytes: layout.item_bytes,
@@ -416,15 +401,12 @@ impl fmt::Display for SegmentsPlan {
         if self.strategy == SegmentStrategy::Cpu {
             return write!(f, "runs as    tasks on the CPU");
         }
-        write!(f, "runs as    {}<<<{}, {}>>>", self.strategy.kernel(), self.grid, self.block)?;
+        write!(f, "runs as    {}<<<{}, {}>>>", self.kernel(), self.grid, self.block)?;
         match self.strategy {
             SegmentStrategy::Thread | SegmentStrategy::Small => write!(f, ", {} segments a tile", self.rows_a_tile)?,
-            SegmentStrategy::Large => write!(f, ", {} chunks a block", self.chunks_a_block)?,
             SegmentStrategy::Columns => write!(f, ", {} segments a block, {} threads each", self.width, self.parts)?,
             _ => (),
         }
         write!(f, "\nworkspace  {} counters, {} values", self.tickets, self.partials)
     }
 }
-
-const _: () = assert!(FOLD_LANES == 32);

@@ -2,7 +2,7 @@
 
 use warpfold_monoid::Monoid;
 
-use super::{Layout, Place, Problem, SegmentPlan, SegmentReducer, Tables, Walk, has_room, room};
+use super::{Layout, Place, Problem, SegmentPlan, SegmentReducer, Tables, Walk, room};
 use crate::{
     Error,
     cuda::{DeviceInput, DeviceOutput, DeviceSegments, DeviceView, SegmentLauncher, StreamRef},
@@ -178,7 +178,6 @@ impl<Op: Monoid> SegmentReducer<Op> {
         layout: &Layout,
         results: &mut [Op::Output],
     ) -> Result<(), Error> {
-        has_room(layout.segments(), results)?;
         let Problem { m, n, extent, .. } = Problem::of(layout)?;
         let (least, greatest) = extent.unwrap_or((0, -1));
         let count = (greatest - least + 1) as usize;

@@ -121,7 +121,7 @@ impl Problem {
                 chunks,
                 groups: shape.groups,
                 rows: plan.rows_a_tile,
-                chunks_a_block: plan.chunks_a_block,
+                padding: 0,
                 op,
             }),
         }

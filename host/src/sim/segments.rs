@@ -97,7 +97,7 @@ impl SegmentSimulator {
             partials: partials.as_mut_ptr().expose_provenance(),
             tickets: tickets.as_mut_ptr().expose_provenance(),
         };
-        let name = Name { kernel: plan.strategy.kernel(), grid: plan.grid, block: plan.block, n: problem.m * problem.n };
+        let name = Name { kernel: plan.kernel(), grid: plan.grid, block: plan.block, n: problem.m * problem.n };
         let options = self
             .options(Vec::new())
             .buffer(Buffer {
@@ -160,7 +160,7 @@ impl SegmentSimulator {
             params.units = class.units.as_ptr();
             params.count = class.units.len() as u64;
             params.groups = class.groups;
-            let grid = class.units.len().min(most) as u32;
+            let grid = class.units.len() as u32;
             let name = Name { kernel: "units", grid, block: class.groups.max(32), n };
             let mut options = options.clone();
             options.buffers.push(Buffer::read_only("units", &class.units));

@@ -62,6 +62,20 @@ pub struct Reduce {
     #[arg(long, value_name = "NUMBER", value_parser = parse_ddof, allow_negative_numbers = true)]
     pub ddof: Option<f64>,
 
+    /// An axis to reduce, counted from 0, or from -1 for the last: a result for every position on the others. May be
+    /// repeated
+    #[arg(long, value_name = "K", allow_negative_numbers = true, conflicts_with = "offsets")]
+    pub axis: Vec<i64>,
+
+    /// Where segments begin and end: a file of m + 1 integers of any type, none less than the one before. A result
+    /// for each of the m segments
+    #[arg(long, value_name = "FILE")]
+    pub offsets: Option<PathBuf>,
+
+    /// A .npy file to write the results of --axis or --offsets to, of one operator
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+
     /// Where to compute; auto takes the GPU if there is one, else the CPU
     #[arg(long, value_enum, default_value_t = BackendChoice::Auto)]
     pub backend: BackendChoice,
@@ -106,8 +120,18 @@ Results:
   With --nan ignore NaNs are left out. Integers have no NaN.
   warpfold ops lists the rules of every operator.
 
+Segments:
+  --axis leaves out the axes that it names, as numpy does; positions (argmin, argmax) count along
+  them. --offsets reduces elements offsets[k] to offsets[k + 1], in logical order. Every result has
+  the bits of reducing its elements alone. They are computed on the CPU (--backend cpu).
+  --out writes them with numpy's type of the result (warpfold ops): of argmin and argmax the
+  position as int64, of minmax one more axis of two. There the minimum or maximum of nothing is the
+  highest or lowest value, its position -1, and a mean NaN.
+
 JSON:
   {\"file\", \"n\", \"dtype\", \"backend\", \"elapsed_ms\", \"results\": {OP: VALUE, ...}}
+  With --axis or --offsets each value is a list, the last axis running fastest, and there is
+  \"shape\", the results' shape; with --out there is \"out\" in place of results.
   n counts all elements, NaNs too. Integers are exact, floats short decimals that read back as the
   same value of their type; NaN and infinities are the strings \"NaN\", \"inf\", \"-inf\". minmax is
   {\"min\", \"max\"}, argmin and argmax are {\"index\", \"value\"}, a complex number is [re, im].
@@ -115,7 +139,9 @@ JSON:
 
 Examples:
   warpfold reduce --op sum,min,max data/co2.npy --nan ignore
-  warpfold reduce --op dot a.npy --with b.npy";
+  warpfold reduce --op dot a.npy --with b.npy
+  warpfold reduce --op mean --axis 0 --axis -1 a.npy --out means.npy
+  warpfold reduce --op sum,max --offsets rows.npy values.npy --json";
 
 fn parse_dtype(name: &str) -> Result<Dtype, String> {
     Dtype::parse(name).ok_or_else(|| format!("known are {}", Dtype::known()))

@@ -28,6 +28,30 @@ pub enum Error {
         /// What the second holds that the first does not.
         problem: String,
     },
+    /// A file's numbers are no offsets of segments, or not of the array's.
+    #[error("{}: {source}", path.display())]
+    Offsets {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with them.
+        source: warpfold::Error,
+    },
+    /// A file's elements cannot be offsets.
+    #[error("{}: holds {found}; offsets are integers along one axis", path.display())]
+    NoOffsets {
+        /// The file.
+        path: PathBuf,
+        /// What it holds.
+        found: String,
+    },
+    /// The file of --out could not be written.
+    #[error("{}: cannot be written: {source}", path.display())]
+    Out {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// There is no GPU to use, or no code for one.
     #[error("--backend cuda: {0} (--backend cpu needs no GPU)")]
     NoCuda(warpfold::Error),
@@ -45,6 +69,7 @@ impl Error {
         match self {
             Error::Usage(_) => 2,
             Error::Input { .. } | Error::Mismatch { .. } => 1,
+            Error::Offsets { .. } | Error::NoOffsets { .. } | Error::Out { .. } => 1,
             Error::NoCuda(_) | Error::Backend(_) | Error::Output(_) => 1,
         }
     }

@@ -5,9 +5,11 @@ mod catalog;
 mod error;
 mod info;
 mod input;
+mod npy_out;
 mod ops;
 mod output;
 mod progress;
+mod segments;
 
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
@@ -19,7 +21,7 @@ use clap::Parser;
 use crate::args::{Args, Command, Reduce};
 use crate::error::Error;
 use crate::input::{Array, Reading};
-use crate::ops::{Op, Options};
+use crate::ops::{Findings, Op, Options};
 use crate::output::Report;
 
 fn main() -> ExitCode {
@@ -69,25 +71,36 @@ fn run_reduce(args: &Reduce) -> Result<String, Error> {
     let reading = Reading { column: args.column.as_deref(), dtype: args.dtype };
     let array = input::open(&args.file, reading)?;
     let with = args.with.as_deref().map(|path| open_with(args, path, reading, &array)).transpose()?;
-    if let Some(&op) = list.iter().find(|op| !op.takes(array.data.dtype())) {
-        return Err(ops::refusal(op, array.data.dtype()));
+    let dtype = array.data.dtype();
+    if let Some(&op) = list.iter().find(|op| !op.takes(dtype)) {
+        return Err(ops::refusal(op, dtype));
     }
+    let n = array.data.len() as u64;
+    let (over, shape) = segments::find(args, &array)?;
     let engine = ops::engine(args.backend)?;
     let options = Options { nan: args.nan, ddof: args.ddof.unwrap_or(0.0) };
     let start = Instant::now();
     let mut results = Vec::with_capacity(list.len());
-    for op in list {
-        let value = ops::evaluate(&engine, op, options, &array, with.as_ref())?;
-        results.push((op.name(), value));
+    for &op in &list {
+        let found = ops::evaluate(&engine, op, options, &over, &array, with.as_ref())?;
+        results.push((op.name(), found));
     }
     let elapsed_ms = start.elapsed().as_nanos() as f64 / 1e6;
+    if let (Some(path), [op], [(_, Findings::Many(found))], Some(shape)) =
+        (&args.out, &list[..], &results[..], &shape)
+    {
+        npy_out::write(path, *op, dtype, shape, found)?;
+        results.clear();
+    }
     let report = Report {
         file: args.file.to_string_lossy().into_owned(),
-        n: array.data.len() as u64,
-        dtype: array.data.dtype().name(),
+        n,
+        dtype: dtype.name(),
         backend: engine.backend().to_string(),
         elapsed_ms,
-        results: output::Results(results),
+        shape,
+        out: args.out.as_ref().map(|path| path.to_string_lossy().into_owned()),
+        results: output::Results { found: results, empty: segments::Empty::of(over, &array) },
     };
     if args.json { output::json_line(&report) } else { Ok(report.table()) }
 }
@@ -105,6 +118,12 @@ fn check_options(args: &Reduce, list: &[Op]) -> Result<(), Error> {
     if args.ddof.is_some() && !list.iter().any(|op| op.takes_ddof()) {
         return usage("--ddof is for --op var and --op std");
     }
+    if args.out.is_some() && args.axis.is_empty() && args.offsets.is_none() {
+        return usage("--out is for the results of --axis or --offsets; one value is printed");
+    }
+    if args.out.is_some() && list.len() != 1 {
+        return usage(&format!("--out takes the results of one operator; --op names {}", list.len()));
+    }
     Ok(())
 }
 
@@ -120,6 +139,10 @@ fn open_with(args: &Reduce, path: &Path, reading: Reading<'_>, array: &Array) ->
     let (found, expected) = (with.data.len(), array.data.len());
     if found != expected {
         return Err(mismatch(format!("{found} elements, not {expected}")));
+    }
+    if !args.axis.is_empty() && with.shape != array.shape {
+        let [found, expected] = [&with.shape, &array.shape].map(|shape| input::shape_text(shape));
+        return Err(mismatch(format!("an array of shape {found}, not {expected}")));
     }
     Ok(with)
 }

@@ -7,7 +7,9 @@ use serde::{Serialize, Serializer};
 use warpfold::Float;
 
 use crate::error::Error;
-use crate::ops::{Found, Scalar};
+use crate::input::shape_text;
+use crate::ops::{Findings, Found, Scalar, Segments};
+use crate::segments::Empty;
 
 /// What one `warpfold reduce` found, in the order in which JSON gives it.
 #[derive(Debug, Serialize)]
@@ -22,17 +24,53 @@ pub struct Report {
     pub backend: String,
     /// Milliseconds that the reductions took.
     pub elapsed_ms: f64,
-    /// One value per operator.
+    /// The results' shape, where there may be several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shape: Option<Vec<u64>>,
+    /// The file that they were written to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub out: Option<String>,
+    /// What each operator gave, if no file has it.
+    #[serde(skip_serializing_if = "Results::is_empty")]
     pub results: Results,
 }
 
-/// Operators and their values, in the order asked for.
+/// Operators and what they gave, in the order asked for.
 #[derive(Debug)]
-pub struct Results(pub Vec<(&'static str, Found)>);
+pub struct Results {
+    /// Of each, one value or several.
+    pub found: Vec<(&'static str, Findings)>,
+    /// Which segments are empty.
+    pub empty: Empty,
+}
+
+impl Results {
+    fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+}
 
 impl Serialize for Results {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().copied())
+        let entries = self.found.iter().map(|(op, findings)| (op, List { findings, empty: &self.empty }));
+        serializer.collect_map(entries)
+    }
+}
+
+/// What one operator gave.
+struct List<'a> {
+    findings: &'a Findings,
+    empty: &'a Empty,
+}
+
+impl Serialize for List<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.findings {
+            Findings::One(found) => found.serialize(serializer),
+            Findings::Many(segments) => {
+                serializer.collect_seq((0..segments.len()).map(|k| segments.found(k, self.empty.is(k))))
+            }
+        }
     }
 }
 
@@ -77,6 +115,9 @@ fn serialize_float<S: Serializer>(value: f64, serializer: S) -> Result<S::Ok, S:
     }
 }
 
+/// Segments whose results a table shows at its start, and as many at its end.
+const SHOWN: usize = 20;
+
 impl Report {
     /// A table for people.
     pub fn table(&self) -> String {
@@ -87,8 +128,19 @@ impl Report {
             ("backend", self.backend.clone()),
             ("elapsed", format!("{:.3} ms", self.elapsed_ms)),
         ];
+        rows.extend(self.shape.as_ref().map(|shape| ("shape", shape_text(shape))));
+        rows.extend(self.out.as_ref().map(|out| ("out", out.clone())));
         let facts = rows.len();
-        rows.extend(self.results.0.iter().map(|&(op, found)| (op, plain(found, self.n))));
+        let (mut names, mut columns) = (vec![], vec![]);
+        for (op, findings) in &self.results.found {
+            match findings {
+                Findings::One(found) => rows.push((op, plain(*found, self.n))),
+                Findings::Many(segments) => {
+                    names.push(*op);
+                    columns.push(segments);
+                }
+            }
+        }
         let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
         let mut text = String::new();
         for (i, (name, value)) in rows.iter().enumerate() {
@@ -98,8 +150,55 @@ impl Report {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "{name:width$}  {value}");
         }
+        if let (false, Some(shape)) = (names.is_empty(), &self.shape) {
+            text.push('\n');
+            self.segments(&mut text, shape, &names, &columns);
+        }
         text
     }
+
+    /// A line for each segment, of which a long table leaves out the middle.
+    fn segments(&self, text: &mut String, shape: &[u64], names: &[&str], columns: &[&Segments]) {
+        let count = columns.first().map_or(0, |segments| segments.len());
+        let shown = if count <= 2 * SHOWN { count } else { SHOWN };
+        let ends = (0..shown).chain(count.max(shown + SHOWN) - SHOWN..count.max(shown));
+        let line = |k: usize| {
+            let found = columns.iter().map(|segments| {
+                let empty = self.results.empty.is(k);
+                plain(segments.found(k, empty), u64::from(!empty))
+            });
+            [position(k, shape)].into_iter().chain(found).collect::<Vec<_>>()
+        };
+        let head = [""].iter().chain(names).map(|name| name.to_string()).collect();
+        let lines: Vec<Vec<String>> =
+            std::iter::once(head).chain(ends.filter(|&k| k < count).map(line)).collect();
+        let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..=names.len()).map(width).collect();
+        for (i, line) in lines.iter().enumerate() {
+            if i == SHOWN + 1 && count > shown {
+                let _ = writeln!(text, "... {} more", count - 2 * SHOWN);
+            }
+            let cells: Vec<String> =
+                line.iter().zip(&widths).map(|(cell, &width)| format!("{cell:>width$}")).collect();
+            let _ = writeln!(text, "{}", cells.join("  "));
+        }
+    }
+}
+
+/// Where result `k` stands in an array of results.
+fn position(k: usize, shape: &[u64]) -> String {
+    let mut rest = k as u64;
+    let mut places: Vec<String> = shape
+        .iter()
+        .rev()
+        .map(|&axis| {
+            let place = rest % axis.max(1);
+            rest /= axis.max(1);
+            place.to_string()
+        })
+        .collect();
+    places.reverse();
+    places.join(",")
 }
 
 /// Does the shortest decimal of a float32 still give that float32 to a reader who takes it for a float64 first, as

@@ -6,7 +6,7 @@ use bytemuck::Pod;
 use half::{bf16, f16};
 use memmap2::Mmap;
 use num_complex::Complex;
-use warpfold::Plain;
+use warpfold::{Plain, segments::Layout};
 
 use super::Dtype;
 
@@ -202,6 +202,21 @@ impl Array {
         } else {
             (self.in_logical_order(), other.in_logical_order())
         }
+    }
+
+    /// How its elements lie along some axes and along the others, in `data`: those in the file's order, or in logical
+    /// order.
+    pub fn layout(&self, data: &Data, axes: &[usize]) -> Result<Layout, warpfold::Error> {
+        let shape: Vec<usize> = self.shape.iter().map(|&axis| axis as usize).collect();
+        let fortran = self.fortran && std::ptr::eq(data, &self.data);
+        let mut strides = vec![0; shape.len()];
+        let mut next = 1isize;
+        for axis in 0..shape.len() {
+            let axis = if fortran { axis } else { shape.len() - 1 - axis };
+            strides[axis] = next;
+            next = next.wrapping_mul(shape[axis].max(1) as isize);
+        }
+        Layout::new(&shape, &strides, axes)
     }
 
     /// Copies elements of `SIZE` bytes from Fortran's order to C's.

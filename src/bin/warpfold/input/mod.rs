@@ -11,6 +11,7 @@ use std::path::Path;
 
 pub use self::data::{Array, Data, Stored};
 pub use self::dtype::{Class, Dtype};
+pub use self::npy::{SIGNATURE, shape_text};
 use crate::error::Error;
 
 /// What can be wrong with a file.

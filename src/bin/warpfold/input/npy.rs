@@ -96,7 +96,7 @@ fn element_count(shape: &[u64]) -> Option<u64> {
 }
 
 /// A shape as Python writes it.
-fn shape_text(shape: &[u64]) -> String {
+pub fn shape_text(shape: &[u64]) -> String {
     match shape {
         [one] => format!("({one},)"),
         _ => format!("({})", shape.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")),

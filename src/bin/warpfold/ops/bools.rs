@@ -2,15 +2,14 @@
 
 use warpfold::monoid::{All, And, Any, ArgMax, ArgMin, Count, Max, Mean, Min, MinMax, Or, Xor};
 
-use super::found::Finding;
-use super::{Found, Op, Run};
+use super::{Findings, Found, Op, Run, Scalar};
 use crate::error::Error;
 
 /// Evaluates an operator; `None` if there is none for this type.
-pub fn evaluate(run: &Run<'_, bool>, op: Op) -> Option<Result<Found, Error>> {
+pub fn evaluate(run: &Run<'_, bool>, op: Op) -> Option<Result<Findings, Error>> {
     Some(match op {
         Op::Sum | Op::Count => run.of(Count::<bool>::new()),
-        Op::Product => run.value(All::<bool>::new()).map(|all| u64::from(all).found()),
+        Op::Product => run.of(All::<bool>::new()).map(|all| all.then(as_number)),
         Op::Mean => run.of(Mean::<bool>::new()),
         Op::Min => run.of(Min::<bool>::new()),
         Op::Max => run.of(Max::<bool>::new()),
@@ -25,4 +24,12 @@ pub fn evaluate(run: &Run<'_, bool>, op: Op) -> Option<Result<Found, Error>> {
         Op::SumSq | Op::L1 | Op::L2 | Op::Linf | Op::Dot => return None,
         Op::Var | Op::Std | Op::LogSumExp | Op::Mss => return None,
     })
+}
+
+/// A truth value as a number.
+fn as_number(found: Found) -> Found {
+    match found {
+        Found::One(Scalar::Bool(value)) => Found::One(Scalar::Uint(value.into())),
+        _ => found,
+    }
 }

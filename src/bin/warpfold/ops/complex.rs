@@ -8,12 +8,12 @@ use warpfold::monoid::{
 };
 
 use super::found::{Finding, Simple};
-use super::{Found, Op, Run};
+use super::{Findings, Op, Run};
 use crate::error::Error;
 use crate::input::Stored;
 
 /// Evaluates an operator; `None` if there is none for these types.
-pub fn evaluate<P>(run: &Run<'_, Complex<P>>, op: Op) -> Option<Result<Found, Error>>
+pub fn evaluate<P>(run: &Run<'_, Complex<P>>, op: Op) -> Option<Result<Findings, Error>>
 where
     P: Float + Simple + MaybeNan + Truth,
     Complex<P>: Stored<Raw = Complex<P>> + Number + Averaged<Mean: Finding> + Moments<Output: Finding>,

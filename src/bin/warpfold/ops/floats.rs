@@ -9,13 +9,13 @@ use warpfold::monoid::{
 };
 
 use super::found::{Finding, Simple};
-use super::{Found, Op, Run};
+use super::{Findings, Op, Run};
 use crate::args::NanRule;
 use crate::error::Error;
 use crate::input::Stored;
 
 /// Evaluates an operator; `None` if there is none for these types.
-pub fn evaluate<T>(run: &Run<'_, T>, op: Op) -> Option<Result<Found, Error>>
+pub fn evaluate<T>(run: &Run<'_, T>, op: Op) -> Option<Result<Findings, Error>>
 where
     T: Stored<Raw = T> + Float + MaybeNan + Simple + Truth,
     T: Averaged<Mean: Finding>
@@ -57,9 +57,9 @@ where
 
 impl<T: Stored + MaybeNan> Run<'_, T> {
     /// Reduces the array, or what in it is not a NaN.
-    pub fn either<M>(&self, op: M) -> Result<Found, Error>
+    pub fn either<M>(&self, op: M) -> Result<Findings, Error>
     where
-        M: NeutralIdentity<Item = T>,
+        M: NeutralIdentity<Item = T, Output: Finding>,
         Value<M>: Finding,
     {
         match self.options.nan {
@@ -69,10 +69,10 @@ impl<T: Stored + MaybeNan> Run<'_, T> {
     }
 
     /// Reduces the pairs of the two arrays, or those without a NaN.
-    pub fn either_pairs<M>(&self, op: M) -> Result<Found, Error>
+    pub fn either_pairs<M>(&self, op: M) -> Result<Findings, Error>
     where
         T: Stored<Raw = T>,
-        M: NeutralIdentity<Item = Parts2<T, T>>,
+        M: NeutralIdentity<Item = Parts2<T, T>, Output: Finding>,
         Value<M>: Finding,
     {
         match self.options.nan {

@@ -1,8 +1,10 @@
 //! What operators give, whatever their type.
 
+use std::fmt;
+
 use half::{bf16, f16};
 use num_complex::Complex;
-use warpfold::monoid::{Extent, Indexed};
+use warpfold::monoid::{Extent, Indexed, OnEmpty};
 
 /// A number or truth value. Integers of every width are held in 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,6 +36,68 @@ pub enum Found {
     },
     /// The minimum or maximum of no elements.
     Nothing,
+}
+
+/// What an operator gives: one result, or one for each segment.
+#[derive(Debug)]
+pub enum Findings {
+    One(Found),
+    Many(Segments),
+}
+
+impl Findings {
+    /// The same, with a change to every result.
+    pub fn then(self, change: fn(Found) -> Found) -> Findings {
+        match self {
+            Findings::One(found) => Findings::One(change(found)),
+            Findings::Many(segments) => Findings::Many(Segments { change, ..segments }),
+        }
+    }
+}
+
+/// The results of segments, as they lie in memory.
+pub struct Segments {
+    len: usize,
+    /// A segment's result; as people are told it, if it is said whether the segment is empty.
+    get: Box<dyn Fn(usize, Option<bool>) -> Found>,
+    change: fn(Found) -> Found,
+}
+
+impl fmt::Debug for Segments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} segments", self.len)
+    }
+}
+
+impl Segments {
+    /// Results `T`, of which nothing is told as `E` says.
+    pub fn new<T, E>(results: Vec<T>) -> Segments
+    where
+        T: Finding + Copy + 'static,
+        E: OnEmpty<T, Value: Finding> + 'static,
+    {
+        let len = results.len();
+        let get = move |k: usize, empty: Option<bool>| match empty {
+            Some(empty) => E::value(results[k], empty).found(),
+            None => results[k].found(),
+        };
+        Segments { len, get: Box::new(get), change: |found| found }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The result of a segment that is empty or not: of nothing there may be none.
+    pub fn found(&self, k: usize, empty: bool) -> Found {
+        (self.change)((self.get)(k, Some(empty)))
+    }
+
+    /// The operator's own result.
+    pub fn raw(&self, k: usize) -> Found {
+        (self.change)((self.get)(k, None))
+    }
 }
 
 /// What a reduction gives.

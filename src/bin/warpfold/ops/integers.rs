@@ -7,12 +7,12 @@ use warpfold::monoid::{
 };
 
 use super::found::{Finding, Simple};
-use super::{Found, Op, Run};
+use super::{Findings, Op, Run};
 use crate::error::Error;
 use crate::input::Stored;
 
 /// Evaluates an operator; `None` if there is none for these types.
-pub fn evaluate<T>(run: &Run<'_, T>, op: Op) -> Option<Result<Found, Error>>
+pub fn evaluate<T>(run: &Run<'_, T>, op: Op) -> Option<Result<Findings, Error>>
 where
     T: Stored<Raw = T>
         + Integer<Wide: Simple + SegmentAccumulator<T, Output: Finding>>

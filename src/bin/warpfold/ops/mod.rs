@@ -3,7 +3,7 @@
 //! [`table`] says which there are and what each takes and gives. The other modules say, class by class of types, which
 //! operator of the library stands behind a name. Each operator and type meets the engine in one function,
 //! [`Run::of`] or [`Run::of_pairs`], that the compiler makes once for it: it is large, so nothing that is known only at
-//! run time may multiply it.
+//! run time may multiply it. Whether there are segments, and which, is known at run time only.
 
 mod bools;
 mod complex;
@@ -12,13 +12,16 @@ mod found;
 mod integers;
 mod table;
 
+use std::borrow::Cow;
+
 use half::{bf16, f16};
 use num_complex::Complex;
 use warpfold::monoid::fused::Parts2;
+use warpfold::segments::{Layout, SegmentPlan};
 use warpfold::{Engine, Monoid, Value};
 
 use self::found::Finding;
-pub use self::found::{Found, Scalar};
+pub use self::found::{Findings, Found, Scalar, Segments};
 pub use self::table::{Op, Operator, TABLE, class_names};
 use crate::args::{BackendChoice, NanRule};
 use crate::error::Error;
@@ -63,27 +66,60 @@ pub struct Options {
     pub ddof: f64,
 }
 
+/// What is reduced to one value.
+#[derive(Debug)]
+pub enum Over {
+    /// The whole array.
+    All,
+    /// The elements along these axes.
+    Axes(Vec<usize>),
+    /// Each segment of elements in logical order.
+    Plan(SegmentPlan),
+}
+
 /// Evaluates one operator over an array; over it and another of the same type and length if the operator takes two.
 pub fn evaluate(
     engine: &Engine,
     op: Op,
     options: Options,
+    over: &Over,
     array: &Array,
     with: Option<&Array>,
-) -> Result<Found, Error> {
+) -> Result<Findings, Error> {
     let dtype = array.data.dtype();
     if !op.takes(dtype) {
         return Err(refusal(op, dtype));
     }
+    let with = with.filter(|_| op.takes_two());
+    let logical = match over {
+        Over::All => op.sees_positions(),
+        Over::Axes(_) => false,
+        Over::Plan(_) => true,
+    };
     let (data, with) = match with {
-        Some(with) if op.takes_two() => {
+        Some(with) if logical => (array.in_logical_order(), Some(with.in_logical_order())),
+        Some(with) => {
             let (left, right) = array.paired_with(with);
             (left, Some(right))
         }
-        _ if op.sees_positions() => (array.in_logical_order(), None),
-        _ => (&array.data, None),
+        None if logical => (array.in_logical_order(), None),
+        None => (&array.data, None),
     };
-    dispatch(engine, op, options, data, with).unwrap_or_else(|| Err(refusal(op, dtype)))
+    let segments = match over {
+        Over::All => Segmentation::None,
+        Over::Axes(axes) => Segmentation::Layout(array.layout(data, axes)?),
+        Over::Plan(plan) => Segmentation::Plan(plan),
+    };
+    let call = Call { engine, options, segments: &segments, data, with };
+    dispatch(op, &call).unwrap_or_else(|| Err(refusal(op, dtype)))
+}
+
+/// Which elements are reduced to one value.
+enum Segmentation<'a> {
+    /// All.
+    None,
+    Layout(Layout),
+    Plan(&'a SegmentPlan),
 }
 
 /// An operator and a type that do not go together.
@@ -93,15 +129,8 @@ pub fn refusal(op: Op, dtype: Dtype) -> Error {
 }
 
 /// Finds the operator for the elements' type; `None` if there is none.
-fn dispatch(
-    engine: &Engine,
-    op: Op,
-    options: Options,
-    data: &Data,
-    with: Option<&Data>,
-) -> Option<Result<Found, Error>> {
-    let call = Call { engine, options, data, with };
-    match data.dtype() {
+fn dispatch(op: Op, call: &Call<'_>) -> Option<Result<Findings, Error>> {
+    match call.data.dtype() {
         Dtype::Bool => bools::evaluate(&call.run::<bool>(), op),
         Dtype::Int8 => integers::evaluate(&call.run::<i8>(), op),
         Dtype::Int16 => integers::evaluate(&call.run::<i16>(), op),
@@ -124,6 +153,7 @@ fn dispatch(
 struct Call<'a> {
     engine: &'a Engine,
     options: Options,
+    segments: &'a Segmentation<'a>,
     data: &'a Data,
     with: Option<&'a Data>,
 }
@@ -133,6 +163,7 @@ impl<'a> Call<'a> {
         Run {
             engine: self.engine,
             options: self.options,
+            segments: self.segments,
             raw: self.data.raw::<T>(),
             with: self.with.map_or(&[], Data::raw::<T>),
         }
@@ -143,34 +174,62 @@ impl<'a> Call<'a> {
 struct Run<'a, T: Stored> {
     engine: &'a Engine,
     options: Options,
+    segments: &'a Segmentation<'a>,
     raw: &'a [T::Raw],
     /// The second array, of an operator that takes two.
     with: &'a [T::Raw],
 }
 
 impl<T: Stored> Run<'_, T> {
-    /// Reduces the array.
-    fn of<M>(&self, op: M) -> Result<Found, Error>
+    /// Reduces the array, or its segments.
+    fn of<M>(&self, op: M) -> Result<Findings, Error>
     where
-        M: Monoid<Item = T>,
+        M: Monoid<Item = T, Output: Finding>,
         Value<M>: Finding,
     {
-        self.value(op).map(Finding::found)
+        if let Segmentation::None = self.segments {
+            let elements = Elements::<T>::new(self.engine, self.raw);
+            return Ok(Findings::One(self.engine.reducer(op)?.reduce_items(&elements)?.found()));
+        }
+        self.of_segments(op, &self.items())
     }
 
-    /// Reduces the array, to a value that there is more to do with.
-    fn value<M: Monoid<Item = T>>(&self, op: M) -> Result<Value<M>, Error> {
-        let elements = Elements::<T>::new(self.engine, self.raw);
-        Ok(self.engine.reducer(op)?.reduce_items(&elements)?)
+    /// The elements.
+    fn items(&self) -> Cow<'_, [T]> {
+        match T::as_stored(self.raw) {
+            Some(items) => Cow::Borrowed(items),
+            None => self.raw.iter().map(|&raw| T::read(raw)).collect(),
+        }
     }
 
     /// Reduces the pairs of the two arrays, read side by side: of types that lie in files as they are.
-    fn of_pairs<M>(&self, op: M) -> Result<Found, Error>
+    fn of_pairs<M>(&self, op: M) -> Result<Findings, Error>
     where
         T: Stored<Raw = T>,
-        M: Monoid<Item = Parts2<T, T>>,
+        M: Monoid<Item = Parts2<T, T>, Output: Finding>,
         Value<M>: Finding,
     {
-        Ok(self.engine.reduce_columns(op, (self.raw, self.with))?.found())
+        if let Segmentation::None = self.segments {
+            return Ok(Findings::One(self.engine.reduce_columns(op, (self.raw, self.with))?.found()));
+        }
+        let pairs: Vec<_> =
+            self.raw.iter().zip(self.with).map(|(&left, &right)| Parts2::new(left, right)).collect();
+        self.of_segments(op, &pairs)
+    }
+
+    /// Reduces the segments of some items: the array's elements, in its order, or what is made from each.
+    fn of_segments<M>(&self, op: M, items: &[M::Item]) -> Result<Findings, Error>
+    where
+        M: Monoid<Output: Finding>,
+        Value<M>: Finding,
+    {
+        let reducer = self.engine.segments(op)?;
+        let results = match self.segments {
+            // SAFETY: the layout is that of the array, with as many elements.
+            Segmentation::Layout(layout) => unsafe { reducer.reduce_layout(items.as_ptr(), layout)? },
+            Segmentation::Plan(plan) => reducer.reduce_segments(items, plan)?,
+            Segmentation::None => Vec::new(),
+        };
+        Ok(Findings::Many(Segments::new::<M::Output, M::Empty>(results)))
     }
 }

@@ -70,6 +70,17 @@ impl Gives {
         }
     }
 
+    /// What an array of results holds, and how many of them for each: of positions, nothing else.
+    pub fn stored(self, dtype: Dtype) -> Option<(Dtype, u64)> {
+        let name = match self {
+            Gives::Extent => return Some((dtype, 2)),
+            Gives::Indexed => return Some((Dtype::Int64, 1)),
+            Gives::Same => return Some((dtype, 1)),
+            _ => self.of(dtype),
+        };
+        Dtype::ALL.into_iter().find(|dtype| dtype.name() == name).map(|dtype| (dtype, 1))
+    }
+
     /// The result's type for any of the elements' types of a class.
     pub fn of_class(self, class: Class) -> &'static str {
         match self {
