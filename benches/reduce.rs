@@ -5,13 +5,7 @@
 //! `benches/peers/cub.cu` does the same and is run in the same call. Beside criterion's reports the medians go to
 //! standard output as CSV, and to `reduce.csv` in the folder that `WARPFOLD_OUT` names.
 
-use std::{
-    cell::RefCell,
-    error::Error,
-    io::Write,
-    ptr,
-    time::Duration,
-};
+use std::{cell::RefCell, error::Error, io::Write, ptr, time::Duration};
 
 use criterion::{
     Criterion, Throughput,

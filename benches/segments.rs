@@ -73,7 +73,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             let outer = Layout::new(&[n, inner], &[inner as isize, 1], &[0])?;
             bench.regular("columns", "sum_f32", &sum, &outer, true)?;
         }
-        for (outer, n, inner) in [(64, 1024, 1024), (1024, 64, 1024), (1024, 1024, 64), (4096, 4096, 4), (16, 1 << 18, 16)] {
+        for (outer, n, inner) in
+            [(64, 1024, 1024), (1024, 64, 1024), (1024, 1024, 64), (4096, 4096, 4), (16, 1 << 18, 16)]
+        {
             let strides = [(n * inner) as isize, inner as isize, 1];
             let middle = Layout::new(&[outer, n, inner], &strides, &[1])?;
             bench.regular("middle", "sum_f32", &sum, &middle, true)?;
@@ -89,11 +91,23 @@ fn main() -> Result<(), Box<dyn Error>> {
         let rows = |log: u32| Layout::rows(1 << log, 1 << (26 - log));
         for log in [4, 10, 16, 20, 22] {
             bench.regular("rows", "max_f32", &engine.segments(Max::<f32>::new())?, &rows(log), false)?;
-            bench.regular("rows", "argmax_f32", &engine.segments(ArgMax::<f32>::new())?, &rows(log), false)?;
+            bench.regular(
+                "rows",
+                "argmax_f32",
+                &engine.segments(ArgMax::<f32>::new())?,
+                &rows(log),
+                false,
+            )?;
             bench.regular("rows", "mean_f32", &engine.segments(Mean::<f32>::new())?, &rows(log), false)?;
             bench.regular("rows", "sum_f64", &engine.segments(Sum::<f64>::new())?, &rows(log), false)?;
             bench.regular("rows", "sum_i32", &engine.segments(Sum::<i32>::new())?, &rows(log), false)?;
-            bench.regular("rows", "compose_f32", &engine.segments(Compose::<f32>::new())?, &rows(log), false)?;
+            bench.regular(
+                "rows",
+                "compose_f32",
+                &engine.segments(Compose::<f32>::new())?,
+                &rows(log),
+                false,
+            )?;
         }
     }
     if wants("irregular") {
@@ -159,8 +173,9 @@ impl<'a> Bench<'a> {
             })
             .collect();
         // SAFETY: filled right below, before anything reads it; results are written before they are read.
-        let (buffer, output) =
-            unsafe { (DeviceArray::<f32>::uninit(engine, BUFFER / 4)?, DeviceArray::<f32>::uninit(engine, OUTPUT / 4)?) };
+        let (buffer, output) = unsafe {
+            (DeviceArray::<f32>::uninit(engine, BUFFER / 4)?, DeviceArray::<f32>::uninit(engine, OUTPUT / 4)?)
+        };
         for start in (0..BUFFER / 4).step_by(block.len()) {
             // SAFETY: a part of the buffer, which nothing else uses.
             unsafe { copy(buffer.address() + 4 * start as u64, &block)? };
@@ -203,7 +218,10 @@ impl<'a> Bench<'a> {
                 let slot = call % (BUFFER / bytes).clamp(1, SLOTS);
                 // SAFETY: a slot of the buffer, and the results; both live as long, and nobody looks meanwhile.
                 unsafe {
-                    let items = DeviceView::<Op::Item>::from_raw(bench.buffer.address() + (slot * bytes) as u64, m * n);
+                    let items = DeviceView::<Op::Item>::from_raw(
+                        bench.buffer.address() + (slot * bytes) as u64,
+                        m * n,
+                    );
                     let mut results = DeviceViewMut::<Op::Output>::from_raw(bench.output.address(), m);
                     reducer.enqueue(&items, 0, layout, &mut results, StreamRef::from_raw(bench.stream))?;
                 }
@@ -235,7 +253,12 @@ impl<'a> Bench<'a> {
             unsafe {
                 let items = DeviceView::<f32>::from_raw(bench.buffer.address() + (slot * bytes) as u64, end);
                 let mut results = DeviceViewMut::<f32>::from_raw(bench.output.address(), m);
-                reducer.enqueue_segments(&items, &prepared, &mut results, StreamRef::from_raw(bench.stream))?;
+                reducer.enqueue_segments(
+                    &items,
+                    &prepared,
+                    &mut results,
+                    StreamRef::from_raw(bench.stream),
+                )?;
             }
             Ok(())
         };

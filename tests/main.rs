@@ -6,6 +6,7 @@
 
 mod support;
 
+#[cfg(not(feature = "device-tests-only"))]
 mod cases;
 #[cfg(feature = "cli")]
 mod cli;
@@ -14,14 +15,21 @@ mod left_out;
 #[cfg(feature = "every-operator")]
 mod operators;
 mod reduce_errors;
+#[cfg(not(feature = "device-tests-only"))]
 mod reduce_exact;
 #[cfg(feature = "cuda")]
 mod reduce_gpu;
+#[cfg(not(feature = "device-tests-only"))]
 mod reduce_inputs;
+#[cfg(not(feature = "device-tests-only"))]
 mod reduce_order;
+#[cfg(not(feature = "device-tests-only"))]
 mod reduce_rules;
+#[cfg(not(feature = "device-tests-only"))]
 mod reduce_sim;
+#[cfg(not(feature = "device-tests-only"))]
 mod segments;
+#[cfg(not(feature = "device-tests-only"))]
 mod segments_cases;
 #[cfg(feature = "cuda")]
 mod segments_gpu;

@@ -1,4 +1,4 @@
-//! Segments on the GPU give the CPU's bits: every strategy, every kind of operator, around every boundary, from every
+//! Segments on the GPU give the bits of the canonical tree of each alone: every strategy, every kind of operator, around every boundary, from every
 //! start, on streams and in graphs, and with guards around what is read and written.
 
 use std::ptr;
@@ -11,13 +11,12 @@ use warpfold::{
             context::Context,
             device::Device,
             stream::{Stream, StreamFlags},
-            sys::{
-                self, CUgraph, CUgraphExec, CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
-            },
+            sys::{self, CUgraph, CUgraphExec, CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL},
         },
     },
     plan::segments::{SegmentSettings, SegmentStrategy},
     segments::{Axis, Layout},
+    tree,
 };
 
 use crate::support::{Random, apart, gpu, matrix::Data};
@@ -73,11 +72,46 @@ fn forced(strategy: Option<SegmentStrategy>) -> SegmentSettings {
     settings
 }
 
+/// The value of a segment.
+fn alone<Op: Monoid>(op: &Op, n: u64, item: &dyn Fn(u64) -> Op::Item) -> Op::Output {
+    // The definition, which is little code: the CPU's fast ways are tested against it elsewhere.
+    match tree::fold(op, n, item) {
+        Some(acc) => op.finish(acc),
+        None => op.finish_empty(),
+    }
+}
+
+/// Every segment on its own.
+fn defined<Op: Monoid>(op: &Op, items: &[Op::Item], first: usize, layout: &Layout) -> Vec<Op::Output> {
+    let place = |axes: &[Axis], number: u64| {
+        let (mut rest, mut at) = (number, 0);
+        for axis in axes.iter().rev() {
+            at += (rest % axis.len) as i64 * axis.stride;
+            rest /= axis.len;
+        }
+        at
+    };
+    (0..layout.segments())
+        .map(|k| {
+            let start = first as i64 + place(&layout.kept, k);
+            alone(op, layout.segment_len(), &|i| items[(start + place(&layout.reduced, i)) as usize])
+        })
+        .collect()
+}
+
+/// The same for segments of any lengths.
+fn defined_irregular<Op: Monoid>(op: &Op, items: &[Op::Item], plan: &SegmentPlan) -> Vec<Op::Output> {
+    (0..plan.segments())
+        .map(|k| {
+            let range = plan.range(k);
+            alone(op, range.end - range.start, &|i| items[(range.start + i) as usize])
+        })
+        .collect()
+}
+
 /// Every strategy that takes a layout, which starts at item `first` of the array; on the device and through host memory.
 fn check<Op: Monoid>(gpu: &Engine, op: Op, items: &[Op::Item], first: usize, layout: &Layout) -> usize {
-    let cpu = Engine::cpu().segments(op).unwrap();
-    // SAFETY: layouts here lead to items of the slice.
-    let expected = unsafe { cpu.reduce_layout(items.as_ptr().wrapping_add(first), layout) }.unwrap();
+    let expected = defined(&op, items, first, layout);
     let reducer = gpu.segments(op).unwrap();
     let on_device = DeviceArray::from_slice(gpu, items).unwrap();
     let mut results = Guarded::new(gpu, size_of_val(&expected[..]));
@@ -109,7 +143,7 @@ fn check<Op: Monoid>(gpu: &Engine, op: Op, items: &[Op::Item], first: usize, lay
 
 /// Rows of lengths around every boundary of items of that size.
 fn lengths(item_bytes: usize) -> Vec<usize> {
-    let vector = warpfold::tree::vector_len(item_bytes);
+    let vector = tree::vector_len(item_bytes);
     let mut lengths = vec![1, 2, 3, 5, 7];
     for groups in [1, 2, 4, 8, 16, 32, 64, 256] {
         let most = 4 * vector * groups;
@@ -143,7 +177,7 @@ where
         };
         taken += check(&gpu, op, &items, 2, &gaps);
     }
-    let vector = warpfold::tree::vector_len(size_of::<Op::Item>());
+    let vector = tree::vector_len(size_of::<Op::Item>());
     for (outer, n, inner) in [
         (1, 7, 3000),
         (5, 4 * vector + 1, 65),
@@ -175,9 +209,10 @@ fn irregular<Op: Monoid>(gpu: &Engine, op: Op)
 where
     Op::Item: Data,
 {
-    let vector = warpfold::tree::vector_len(size_of::<Op::Item>());
+    let vector = tree::vector_len(size_of::<Op::Item>());
     let mut random = Random::new(5);
-    let mut lengths: Vec<usize> = (0..20_000).map(|_| (random.below(50)) as usize * (random.below(3)) as usize).collect();
+    let mut lengths: Vec<usize> =
+        (0..20_000).map(|_| (random.below(50)) as usize * (random.below(3)) as usize).collect();
     lengths.extend((0..3000).map(|_| 0));
     lengths.extend([300, 2048, 2049, 5000, 40_000].map(|vectors| vectors * vector + 1));
     lengths.extend((0..200).map(|_| (random.below(3000)) as usize));
@@ -187,24 +222,22 @@ where
     let ends: Vec<usize> = (0..3000).map(|k| k * 37 % 1500 + k % 5 * k).collect();
     let plans =
         [SegmentPlan::from_lengths(&lengths).unwrap(), SegmentPlan::from_ranges(&begins, &ends).unwrap()];
-    let (cpu, reducer) = (Engine::cpu().segments(op).unwrap(), gpu.segments(op).unwrap());
+    let reducer = gpu.segments(op).unwrap();
     let on_device = DeviceArray::from_slice(gpu, &items).unwrap();
     for plan in plans {
         let prepared = reducer.prepare(&plan).unwrap();
         let mut results = Guarded::new(gpu, plan.segments() as usize * size_of::<Op::Output>());
         for first in [0u64, 1, 5] {
-            let expected = cpu.reduce_segments(&items[first as usize..], &plan).unwrap();
+            let expected = defined_irregular(&op, &items[first as usize..], &plan);
             let view = on_device.view().slice(first..).unwrap();
             // SAFETY: as in `check`.
             unsafe {
                 let mut output = results.view(plan.segments());
-                reducer
-                    .enqueue_segments(&view, &prepared, &mut output, StreamRef::default_stream())
-                    .unwrap();
+                reducer.enqueue_segments(&view, &prepared, &mut output, StreamRef::default_stream()).unwrap();
             }
             assert_eq!(results.take(), bytes(&expected), "from item {first}");
         }
-        let expected = cpu.reduce_segments(&items, &plan).unwrap();
+        let expected = defined_irregular(&op, &items, &plan);
         assert_eq!(bytes(&reducer.reduce_segments(&items, &plan).unwrap()), bytes(&expected));
     }
 }
@@ -255,11 +288,13 @@ fn streams_and_graphs_repeat_their_bits() {
     let items = ordinary::<f32>(1 << 22, 4);
     let on_device = DeviceArray::from_slice(&gpu, &items).unwrap();
     let reducer = gpu.segments(Sum::<f32>::new()).unwrap();
-    let cpu = Engine::cpu().segments(Sum::<f32>::new()).unwrap();
     let stream = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
-    for layout in [Layout::rows(3, 1 << 20), Layout::rows(1 << 18, 16), Layout::new(&[1 << 20, 4], &[4, 1], &[0]).unwrap()] {
-        // SAFETY: items of the slice.
-        let expected = unsafe { cpu.reduce_layout(items.as_ptr(), &layout) }.unwrap();
+    for layout in [
+        Layout::rows(3, 1 << 20),
+        Layout::rows(1 << 18, 16),
+        Layout::new(&[1 << 20, 4], &[4, 1], &[0]).unwrap(),
+    ] {
+        let expected = defined(reducer.operator(), &items, 0, &layout);
         let mut results = Guarded::new(&gpu, expected.len() * 4);
         for _ in 0..3 {
             // SAFETY: waited for below.
@@ -293,7 +328,10 @@ fn streams_and_graphs_repeat_their_bits() {
                 reducer.enqueue(&on_device, 0, &layout, &mut output, &stream).unwrap();
             }
             assert_eq!(sys::cuStreamEndCapture(raw, &mut graph), sys::CUresult::CUDA_SUCCESS);
-            assert_eq!(sys::cuGraphInstantiateWithFlags(&mut executable, graph, 0), sys::CUresult::CUDA_SUCCESS);
+            assert_eq!(
+                sys::cuGraphInstantiateWithFlags(&mut executable, graph, 0),
+                sys::CUresult::CUDA_SUCCESS
+            );
             for _ in 0..3 {
                 assert_eq!(sys::cuGraphLaunch(executable, raw), sys::CUresult::CUDA_SUCCESS);
             }
@@ -322,7 +360,10 @@ fn what_does_not_fit_is_refused() {
         reducer.enqueue(&view, 0, &Layout::rows(5, 2), &mut one, StreamRef::default_stream()).unwrap_err()
     };
     assert_eq!(error, Error::OutputLength { segments: 5, room: 1 });
-    let unfit = reducer.with_settings(forced(Some(SegmentStrategy::Thread))).plan(&Layout::rows(5, 1000)).unwrap_err();
+    let unfit = reducer
+        .with_settings(forced(Some(SegmentStrategy::Thread)))
+        .plan(&Layout::rows(5, 1000))
+        .unwrap_err();
     assert!(matches!(unfit, Error::StrategyUnfit { strategy: "thread", n: 1000, .. }), "{unfit}");
     let prepared = reducer.prepare(&SegmentPlan::from_lengths(&[20]).unwrap()).unwrap();
     // SAFETY: nothing is launched.

@@ -2,9 +2,7 @@
 
 use half::f16;
 use warpfold_gpu_kernels::segment_kernels;
-use warpfold_monoid::{
-    Any, ArgMax, ArgMin, Compose, Max, MaxSegmentSum, Mean, Min, Product, Sum,
-};
+use warpfold_monoid::{Any, ArgMax, ArgMin, Compose, Max, MaxSegmentSum, Mean, Min, Product, Sum};
 
 segment_kernels! {
     /// Their exports.

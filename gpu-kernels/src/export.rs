@@ -204,6 +204,7 @@ macro_rules! segment_kernels {
                 $crate::__segment_entry!($name, $op, rows::RowParams, rows_short);
                 $crate::__segment_entry!($name, $op, rows::RowParams, rows_long);
                 $crate::__segment_entry!($name, $op, columns::ColumnParams, columns);
+                $crate::__segment_entry!($name, $op, columns::ColumnParams, narrow);
                 $crate::__segment_entry!($name, $op, gather::GatherParams, gather);
                 $crate::__segment_entry!($name, $op, irregular::IrregularParams, tiles);
                 $crate::__segment_entry!($name, $op, irregular::IrregularParams, units);
@@ -223,6 +224,7 @@ macro_rules! segment_kernels {
                     $crate::__segment_simulated!($op, rows_short),
                     $crate::__segment_simulated!($op, rows_long),
                     $crate::__segment_simulated!($op, columns),
+                    $crate::__segment_simulated!($op, narrow),
                     $crate::__segment_simulated!($op, gather),
                     $crate::__segment_simulated!($op, tiles),
                     $crate::__segment_simulated!($op, units),
@@ -258,7 +260,7 @@ macro_rules! __segment_bounds {
         $crate::export::resident::<$op>($crate::segments::THREADS, 2)
     };
     ($op:ty, tiles) => {
-        $crate::export::resident::<$op>($crate::segments::THREADS, 3)
+        $crate::export::resident::<$op>($crate::segments::THREADS, 4)
     };
     ($op:ty, units) => {
         $crate::export::resident::<$op>($crate::monoid::tree::MAX_GROUPS, 2)
@@ -267,6 +269,9 @@ macro_rules! __segment_bounds {
         $crate::export::bounds::<$op>($crate::monoid::tree::MAX_GROUPS)
     };
     ($op:ty, rows_long) => {
+        $crate::export::bounds::<$op>($crate::monoid::tree::MAX_GROUPS)
+    };
+    ($op:ty, narrow) => {
         $crate::export::bounds::<$op>($crate::monoid::tree::MAX_GROUPS)
     };
     ($op:ty, gather) => {
@@ -313,14 +318,14 @@ macro_rules! __segment_body {
         $crate::segments::rows::large::<$op, { $crate::__vector!($op) }, { $crate::device::VECTORS_IN_FLIGHT }>(
             $params,
             $crate::monoid::tree::SHORT_GROUPS,
-            $crate::__shared!($op),
+            $crate::__accs!($op, 2 * $crate::block::SHARED),
         )
     };
     ($op:ty, rows_long, $params:expr) => {
         $crate::segments::rows::large::<$op, { $crate::__vector!($op) }, { $crate::device::VECTORS_IN_FLIGHT }>(
             $params,
             $crate::monoid::tree::MAX_GROUPS,
-            $crate::__shared!($op),
+            $crate::__accs!($op, 2 * $crate::block::SHARED),
         )
     };
     ($op:ty, columns, $params:expr) => {
@@ -328,6 +333,12 @@ macro_rules! __segment_body {
             $params,
             $crate::__accs!($op, $crate::segments::columns::threads::<$op>() as usize),
             $crate::simt::shared!([u32; 1]),
+        )
+    };
+    ($op:ty, narrow, $params:expr) => {
+        $crate::segments::narrow::narrow::<$op, { $crate::__vector!($op) }>(
+            $params,
+            $crate::__accs!($op, $crate::segments::narrow::MAX_INNER * $crate::block::SHARED),
         )
     };
     ($op:ty, gather, $params:expr) => {
@@ -341,7 +352,7 @@ macro_rules! __segment_body {
         $crate::segments::irregular::tiles::<$op, { $crate::__vector!($op) }>(
             $params,
             $crate::__tile!(),
-            $crate::simt::shared!([u16; $crate::segments::irregular::TILE_SEGMENTS]),
+            $crate::simt::shared!([$crate::segments::irregular::Listed; $crate::segments::irregular::TILE_SEGMENTS]),
             $crate::simt::shared!([u64; $crate::block::SHARED]),
             $crate::simt::shared!([u64; 1]),
         )

@@ -255,18 +255,22 @@ pub unsafe fn fold_in_place<Op: Monoid, const V: usize, const ONCE: bool>(
         }
     } else {
         cold_path();
+        let mut begun = false;
         while w < vectors {
             nounroll();
-            // SAFETY: a vector of the array.
-            let vector = unsafe { load_astray::<Op::Item, V>(reach, next) };
-            acc = if w == thread {
-                lift_vector(op, vector, index)
-            } else {
-                push_vector(op, acc, vector, index)
-            };
-            w += groups;
-            next = next.wrapping_add(stride);
-            index += stride as u64;
+            // Two at once; the last stands in for a second one that is not there.
+            let both = w + groups < vectors;
+            let second = next.wrapping_add(if both { stride } else { 0 });
+            // SAFETY: vectors of the array.
+            let [a, b] = unsafe { load_astray::<Op::Item, V>(reach, [next, second]) };
+            acc = if begun { push_vector(op, acc, a, index) } else { lift_vector(op, a, index) };
+            if both {
+                acc = push_vector(op, acc, b, index + stride as u64);
+            }
+            begun = opaque(1) != 0;
+            w += 2 * groups;
+            next = next.wrapping_add(2 * stride);
+            index += 2 * stride as u64;
         }
     }
     let tail = len % V as u32;
@@ -288,39 +292,44 @@ pub unsafe fn fold_in_place<Op: Monoid, const V: usize, const ONCE: bool>(
     acc
 }
 
-/// Loads `V` neighbours from any address that is aligned to one of them.
+/// Loads `V` neighbours from each of two addresses that are off a 16-byte boundary by the same.
 ///
 /// # Safety
 ///
 /// They are readable, and so is all of `reach`.
 #[inline(always)]
-unsafe fn load_astray<T: Plain, const V: usize>(reach: Reach, items: *const T) -> [T; V] {
+unsafe fn load_astray<T: Plain, const V: usize>(reach: Reach, items: [*const T; 2]) -> [[T; V]; 2] {
     const WORDS: usize = 8;
-    let shift = items.addr() % VECTOR_BYTES;
-    let first = items.cast::<u8>().wrapping_sub(shift);
-    let inside = first.addr() >= reach.start && first.addr() + 2 * VECTOR_BYTES <= reach.end;
+    let shift = items[0].addr() % VECTOR_BYTES;
+    let first = items.map(|items| items.cast::<u8>().wrapping_sub(shift));
+    let inside = first[0].addr() >= reach.start && first[1].addr() + 2 * VECTOR_BYTES <= reach.end;
     if size_of::<[T; V]>() == VECTOR_BYTES && inside {
-        // SAFETY: two aligned vectors that may be read.
-        let [a, b]: [[u32; 4]; 2] = core::array::from_fn(|i| unsafe {
-            global::load_vector(first.wrapping_add(i * VECTOR_BYTES).cast::<u32>())
+        let words: [[[u32; 4]; 2]; 2] = core::array::from_fn(|i| {
+            core::array::from_fn(|half| {
+                let from = first[i].wrapping_add(half * VECTOR_BYTES).cast::<u32>();
+                // SAFETY: an aligned vector that may be read: the addresses rise.
+                unsafe { global::load_vector(from) }
+            })
         });
-        let mut words: [u32; WORDS] = [a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]];
-        shift_words::<2, WORDS>(&mut words, shift & 8 != 0);
-        shift_words::<1, WORDS>(&mut words, shift & 4 != 0);
-        let bits = (shift as u32 & 3) * 8;
-        if align_of::<T>() < 4 && bits != 0 {
-            let mut i = 0;
-            while i < WORDS - 1 {
-                words[i] = words[i] >> bits | words[i + 1] << (32 - bits);
-                i += 1;
+        return words.map(|[a, b]| {
+            let mut words: [u32; WORDS] = [a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]];
+            shift_words::<2, WORDS>(&mut words, shift & 8 != 0);
+            shift_words::<1, WORDS>(&mut words, shift & 4 != 0);
+            let bits = (shift as u32 & 3) * 8;
+            if align_of::<T>() < 4 && bits != 0 {
+                let mut i = 0;
+                while i < WORDS - 1 {
+                    words[i] = words[i] >> bits | words[i + 1] << (32 - bits);
+                    i += 1;
+                }
             }
-        }
-        // SAFETY: `V` items of plain data are the first 16 bytes.
-        return unsafe { core::mem::transmute_copy::<[u32; WORDS], [T; V]>(&words) };
+            // SAFETY: `V` items of plain data are the first 16 bytes.
+            unsafe { core::mem::transmute_copy::<[u32; WORDS], [T; V]>(&words) }
+        });
     }
     cold_path();
     // SAFETY: the caller's promise.
-    core::array::from_fn(|slot| unsafe { global::load(items.wrapping_add(slot)) })
+    items.map(|items| core::array::from_fn(|slot| unsafe { global::load(items.wrapping_add(slot)) }))
 }
 
 /// Starts the lanes with one vector; `index` is that of its first item.

@@ -289,7 +289,14 @@ impl Engine {
             Error::NoKernel {
                 operator,
                 item: std::any::type_name::<Op::Item>(),
-                line: format!("my_operator => {},", short(operator)),
+                line: match family {
+                    Family::Arrays => format!("my_operator => {},", short(operator)),
+                    Family::Segments => format!("my_operator_segments => {},", short(operator)),
+                },
+                list: match family {
+                    Family::Arrays => "kernels!",
+                    Family::Segments => "segment_kernels!",
+                },
             }
         })
     }

@@ -61,7 +61,7 @@ pub enum Error {
     },
     /// No loaded table exports the operator.
     #[error(
-        "no kernel for {operator} (items of {item}) is loaded: add a line like `{line}` to the `kernels!` of a kernel \
+        "no kernel for {operator} (items of {item}) is loaded: add a line like `{line}` to the `{list}` of a kernel \
          crate, and give its table and modules to `Engine::load`; the CPU backend needs none"
     )]
     NoKernel {
@@ -71,6 +71,8 @@ pub enum Error {
         item: &'static str,
         /// The line that would export it.
         line: String,
+        /// The macro whose list the line belongs in.
+        list: &'static str,
     },
     /// A table exports the operator, but its modules were not compiled in.
     #[error(
@@ -250,7 +252,9 @@ pub enum Error {
         fault: String,
     },
     /// A strategy that cannot fold such segments in the order that they have.
-    #[error("strategy `{strategy}` does not suit segments of {n} items: {why}; leave the choice to the planner")]
+    #[error(
+        "strategy `{strategy}` does not suit segments of {n} items: {why}; leave the choice to the planner"
+    )]
     StrategyUnfit {
         /// The strategy that was forced.
         strategy: &'static str,
@@ -260,7 +264,9 @@ pub enum Error {
         why: &'static str,
     },
     /// More axes than kernels know, after those that are one in memory have been joined.
-    #[error("{axes} axes of one kind remain after joining, kernels know {limit}: reduce along them in two steps")]
+    #[error(
+        "{axes} axes of one kind remain after joining, kernels know {limit}: reduce along them in two steps"
+    )]
     TooManyAxes {
         /// Axes that are kept, or that are reduced.
         axes: usize,
@@ -268,7 +274,9 @@ pub enum Error {
         limit: usize,
     },
     /// Segments that were prepared for items of another size.
-    #[error("the segments were prepared for items of {prepared} bytes, these have {item}: prepare them again")]
+    #[error(
+        "the segments were prepared for items of {prepared} bytes, these have {item}: prepare them again"
+    )]
     PreparedForOthers {
         /// Bytes of the items that they were prepared for.
         prepared: usize,
@@ -276,7 +284,9 @@ pub enum Error {
         item: usize,
     },
     /// A layout that leads out of the array that it is to be read from.
-    #[error("the layout leads to items {least} to {greatest} of an array of {len}: check shape, strides and start")]
+    #[error(
+        "the layout leads to items {least} to {greatest} of an array of {len}: check shape, strides and start"
+    )]
     LayoutOutOfRange {
         /// The first item that it leads to.
         least: i64,

@@ -385,7 +385,9 @@ impl<Op: Monoid> SegmentReducer<Op> {
             #[cfg(feature = "cuda")]
             Place::Cuda(launcher) => match segments {
                 // SAFETY: the caller's promise.
-                Segments::Regular { first, layout } => unsafe { self.copied(launcher, first, layout, results) },
+                Segments::Regular { first, layout } => unsafe {
+                    self.copied(launcher, first, layout, results)
+                },
                 Segments::Irregular { items, plan } => self.copied_irregular(launcher, items, plan, results),
             },
         }

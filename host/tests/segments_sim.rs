@@ -198,7 +198,11 @@ fn rows<Op: Monoid<Output: PartialEq + std::fmt::Debug>>(op: Op, make: fn(usize)
         check(op, &items, 2, &gaps);
     }
     for strategy in SegmentStrategy::ALL {
-        assert!(taken.contains(&strategy) || strategy == SegmentStrategy::Columns, "{strategy} took none");
+        assert!(
+            taken.contains(&strategy)
+                || [SegmentStrategy::Columns, SegmentStrategy::Narrow].contains(&strategy),
+            "{strategy} took none"
+        );
     }
 }
 
@@ -210,16 +214,15 @@ fn columns<Op: Monoid<Output: PartialEq + std::fmt::Debug>>(op: Op, make: fn(usi
         (2, 4 * vector + 1, 33),
         (1, 64 * vector + 3, 9),
         (2, 700 * vector + 1, 2),
+        (40, 3 * vector - 1, 2),
+        (300, 4 * vector * 8, 4),
+        (9, vector * 60 + 1, 3),
         (1, 2048 * vector + 5, 3),
         (2, 2100 * vector, 2),
     ] {
         let items = make(outer * n * inner + 1);
-        let layout = Layout::new(
-            &[outer, n, inner],
-            &[(n * inner) as isize, inner as isize, 1],
-            &[1],
-        )
-        .unwrap();
+        let layout =
+            Layout::new(&[outer, n, inner], &[(n * inner) as isize, inner as isize, 1], &[1]).unwrap();
         let taken = check(op, &items, 1, &layout);
         assert!(taken.contains(&SegmentStrategy::Columns) || n == 1, "{outer} {n} {inner}");
     }
@@ -288,7 +291,8 @@ fn segments_of_any_lengths() {
     fn irregular<Op: Monoid<Output: PartialEq + std::fmt::Debug>>(op: Op, make: fn(usize) -> Vec<Op::Item>) {
         let vector = tree::vector_len(size_of::<Op::Item>());
         let long = [4 * vector * 32 + 1, 2048 * vector + 1, 300 * vector, 5000 * vector];
-        let mut lengths: Vec<usize> = (0..2500).map(|k| [0, 1, 2, 3, 4 * vector, 17, 60, 0, 8][k % 9]).collect();
+        let mut lengths: Vec<usize> =
+            (0..2500).map(|k| [0, 1, 2, 3, 4 * vector, 17, 60, 0, 8][k % 9]).collect();
         lengths.extend(long);
         lengths.extend([0, 0, 4 * vector * 32, 1, 4 * vector * 8 + 1, 4 * vector * 2]);
         let items = make(lengths.iter().sum::<usize>() + 3);

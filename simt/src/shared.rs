@@ -129,7 +129,10 @@ impl<T: Plain> Shared<T> {
     #[inline(always)]
     pub unsafe fn cast<U: Plain>(self) -> Shared<U> {
         let bytes = self.len * size_of::<T>();
-        Shared { ptr: self.ptr.cast(), len: if size_of::<U>() == 0 { self.len } else { bytes / size_of::<U>() } }
+        Shared {
+            ptr: self.ptr.cast(),
+            len: if size_of::<U>() == 0 { self.len } else { bytes / size_of::<U>() },
+        }
     }
 
     /// The first `len` elements, or all if there are fewer.

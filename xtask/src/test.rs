@@ -37,7 +37,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let kernels = !options.no_gpu_build;
     let projects = if lints { workspace.examples()? } else { Vec::new() };
     let both = kernels && lints;
-    let planned = 1 + 3 * usize::from(lints) + 4 * usize::from(kernels) + usize::from(both) + projects.len();
+    let planned = 1 + 3 * usize::from(lints) + 3 * usize::from(kernels) + usize::from(both) + projects.len();
     let mut steps = Steps::new(&workspace.target.join("xtask-logs"), planned)?;
     let result = all(workspace, options, &mut steps, lints, &projects);
     println!("\n{}\n", steps.table());
@@ -124,20 +124,12 @@ fn all(
         log.run_tests(command.args(["--features", EVERY_OPERATOR]).args(&filters))
     })?;
 
-    steps.step("kernels", |log| {
-        // This program once more, so that what the compilers say goes into the log. A sample, for the architecture that
-        // the next step assembles least for; that one is as strict.
-        let mut command = Command::new(env::current_exe().context("this program has no path")?);
-        let text = log.run(command.args(["ptx", "--strict", "--feature", "core", "--arch", "sm_80"]))?;
-        log.note(text.lines().next_back().unwrap_or_default());
-        Ok(())
-    })?;
     steps.step("tests, cuda", |log| {
         let mut command = workspace.cargo(&["test", "--no-fail-fast", "--features", "cuda"]);
         match cuda.has_gpu() {
             true => command.args(["--features", EVERY_OPERATOR]),
-            // The command was tested in the step before; without a GPU it would do the same again.
-            false => command.args(["--no-default-features", "--features", "ndarray"]),
+            // The command and what needs no device was tested in the step before; without a GPU it would be the same again.
+            false => command.args(["--no-default-features", "--features", "ndarray,device-tests-only"]),
         };
         for package in workspace.cuda_packages() {
             command.args(["--package", &package]);

@@ -16,7 +16,7 @@ use warpfold_simt::{
     atomic::{self, AcqRel, Gpu},
     global::{self, hint::Plainly},
     grid,
-    hint::{nounroll, opaque},
+    hint::{cold_path, nounroll, opaque},
     shared::Shared,
     thread::{block_idx_x, grid_dim_x, sync_threads, thread_idx_x},
 };
@@ -290,41 +290,64 @@ unsafe fn part_value<Op: Monoid, const V: usize>(
         let mut begun = false;
         while round < len {
             nounroll();
+            let count = rounds::<Op>();
             // Rounds of which all lanes here have an item, and the lanes that have one in the round after those.
-            let (rounds_left, short) = {
-                let left = len - round;
-                let whole = ((left + (lanes - here) as u64) / lanes as u64).min(ROUNDS as u64) as u32;
-                let after = left.saturating_sub(whole as u64 * lanes as u64).min(here as u64) as u32;
-                (whole, after)
-            };
+            let left = len - round;
+            let whole = ((left + (lanes - here) as u64) / lanes as u64).min(count as u64) as u32;
+            let short = left.saturating_sub(whole as u64 * lanes as u64).min(here as u64) as u32;
+            let all = whole == count as u32 && here == LANES as u32;
             let wanted = |j: usize, b: usize| {
                 let b = b as u32;
-                j < rounds::<Op>()
-                    && b < here
-                    && ((j as u32) < rounds_left || (j as u32 == rounds_left && b < short))
+                all || b < here && ((j as u32) < whole || (j as u32 == whole && b < short))
             };
             let mut batch = [[MaybeUninit::uninit(); LANES]; ROUNDS];
             let mut row = next;
             let mut j = 0;
-            while j < rounds::<Op>() {
-                let mut from = row;
-                let mut b = 0;
-                while b < LANES {
-                    batch[j][b] = load(from, wanted(j, b));
-                    from = step(from, params.stride);
-                    b += 1;
+            if all {
+                while j < count {
+                    let mut from = row;
+                    let mut b = 0;
+                    while b < LANES {
+                        batch[j][b] = load(from, true);
+                        from = step(from, params.stride);
+                        b += 1;
+                    }
+                    row = step(row, apart);
+                    j += 1;
                 }
-                row = step(row, apart);
-                j += 1;
+            } else {
+                cold_path();
+                while j < count {
+                    let mut from = row;
+                    let mut b = 0;
+                    while b < LANES {
+                        batch[j][b] = load(from, wanted(j, b));
+                        from = step(from, params.stride);
+                        b += 1;
+                    }
+                    row = step(row, apart);
+                    j += 1;
+                }
+            }
+            if all && !begun {
+                acc = core::array::from_fn(|b| {
+                    // SAFETY: loaded.
+                    op.lift(unsafe { batch[0][b].assume_init() }, start + round + b as u64)
+                });
             }
             let mut j = 0;
-            while j < rounds::<Op>() {
+            while j < count {
                 let mut b = 0;
                 while b < LANES {
-                    if wanted(j, b) {
+                    let index = start + round + j as u64 * lanes as u64 + b as u64;
+                    if all {
+                        if j > 0 || begun {
+                            // SAFETY: loaded.
+                            acc[b] = op.push(acc[b], unsafe { batch[j][b].assume_init() }, index);
+                        }
+                    } else if wanted(j, b) {
                         // SAFETY: loaded under the same condition.
                         let item = unsafe { batch[j][b].assume_init() };
-                        let index = start + round + j as u64 * lanes as u64 + b as u64;
                         acc[b] =
                             if begun || j > 0 { op.push(acc[b], item, index) } else { op.lift(item, index) };
                     }
@@ -333,7 +356,7 @@ unsafe fn part_value<Op: Monoid, const V: usize>(
                 j += 1;
             }
             begun = opaque(1) != 0;
-            round += rounds::<Op>() as u64 * lanes as u64;
+            round += count as u64 * lanes as u64;
             next = row;
         }
         if here > 1 {

@@ -64,13 +64,15 @@ impl Axes {
     }
 }
 
-/// How far item `index`, counted with the last axis running fastest, is from the first.
+/// How far item `index` of `all`, counted with the last axis running fastest, is from the first.
 ///
 /// # Safety
 ///
-/// The table has `count` axes, and a barrier lies since they were written.
+/// The table has `count` axes, of `all` items, and a barrier lies since they were written.
 #[inline(always)]
-unsafe fn offset(table: Shared<Axis>, count: u32, index: u64) -> i64 {
+unsafe fn offset(table: Shared<Axis>, count: u32, index: u64, all: u64) -> i64 {
+    // The same for all threads, so that they stay together.
+    let narrow = all >> 32 == 0;
     let mut rest = index;
     let mut offset = 0_i64;
     let mut left = count;
@@ -79,20 +81,16 @@ unsafe fn offset(table: Shared<Axis>, count: u32, index: u64) -> i64 {
         left -= 1;
         // SAFETY: the caller's promise.
         let Axis { len, stride } = unsafe { table.read(left as usize) };
-        let at = if left == 0 {
-            rest
-        } else if (rest | len) >> 32 == 0 {
+        let outer = if left == 0 {
+            0
+        } else if narrow {
             // Division of 64 bits takes several times as long.
-            let outer = rest as u32 / len as u32;
-            let at = rest as u32 - outer * len as u32;
-            rest = outer as u64;
-            at as u64
+            (rest as u32).checked_div(len as u32).unwrap_or(0) as u64
         } else {
-            let outer = rest / len;
-            let at = rest - outer * len;
-            rest = outer;
-            at
+            rest.checked_div(len).unwrap_or(0)
         };
+        let at = rest - outer * len;
+        rest = outer;
         offset = offset.wrapping_add((at as i64).wrapping_mul(stride));
     }
     offset
@@ -308,10 +306,13 @@ unsafe fn share<Op: Monoid, const V: usize>(
 ) -> (Op::Acc, u32) {
     let op = &params.op;
     // SAFETY: the tables were written before a barrier.
-    let items = params.input.wrapping_offset(unsafe { offset(axes, params.kept.count, segment) } as isize);
-    // SAFETY: as above; an item of the segment, if wanted.
+    let first = unsafe { offset(axes, params.kept.count, segment, params.m) };
+    let items = params.input.wrapping_offset(first as isize);
+    let last = params.n.saturating_sub(1);
+    // The last item stands in for those that are not there, but is not read: threads stay together.
+    // SAFETY: as above; an item of the segment.
     let load = |i: u64, wanted: bool| unsafe {
-        let offset = if wanted { offset(axes.from(MAX_AXES), params.reduced.count, start + i) } else { 0 };
+        let offset = offset(axes.from(MAX_AXES), params.reduced.count, (start + i).min(last), params.n);
         global::load_if::<Plainly, Op::Item>(wanted, items.wrapping_offset(offset as isize))
     };
     let width = V as u64;

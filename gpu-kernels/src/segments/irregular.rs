@@ -12,7 +12,7 @@ use warpfold_simt::{
     global, grid,
     hint::nounroll,
     shared::Shared,
-    thread::{block_idx_x, grid_dim_x, sync_threads, thread_idx_x},
+    thread::{block_idx_x, grid_dim_x, sync_threads, sync_threads_or, thread_idx_x},
     warp::{FULL, warp_vote_all},
 };
 
@@ -86,6 +86,8 @@ unsafe impl Plain for Unit {}
 pub struct IrregularParams<Op: Monoid> {
     /// The array; aligned to the item.
     pub input: *const Op::Item,
+    /// Items in it.
+    pub len: u64,
     /// Where each segment begins.
     pub begins: *const u64,
     /// Where each segment ends.
@@ -110,6 +112,22 @@ pub struct IrregularParams<Op: Monoid> {
     pub op: Op,
 }
 
+/// A segment of a tile, in the order of classes.
+#[repr(C, align(16))]
+#[derive(Clone, Copy, Debug)]
+pub struct Listed {
+    /// Its first item, counted from the tile's.
+    first: u32,
+    /// Its items.
+    n: u32,
+    /// Its number, counted from the tile's first.
+    segment: u32,
+    padding: u32,
+}
+
+// SAFETY: repr(C), no padding.
+unsafe impl Plain for Listed {}
+
 /// Numbers of groups that a segment in a tile may have: 1, 2, 4, 8, 16, 32.
 const CLASSES: usize = 6;
 
@@ -132,7 +150,7 @@ const SORTED: usize = TILE_SEGMENTS.div_ceil(THREADS as usize);
 pub unsafe fn tiles<Op: Monoid, const V: usize>(
     params: &IrregularParams<Op>,
     words: Shared<Word>,
-    list: Shared<u16>,
+    list: Shared<Listed>,
     sums: Shared<u64>,
     last: Shared<u64>,
 ) {
@@ -149,32 +167,51 @@ pub unsafe fn tiles<Op: Monoid, const V: usize>(
             tile::Tile::fill::<V>(params.input.wrapping_add(start as usize), items, thread, THREADS, words)
         };
         // Which of this thread's segments are of which class: a count for each class, in one number.
-        // SAFETY: a segment of the tile.
-        let range = |s: u32| unsafe {
-            let at = (segment + s as u64) as usize;
-            let begin = global::load(params.begins.wrapping_add(at));
-            let n = (global::load(params.ends.wrapping_add(at)) - begin) as u32;
-            (begin.wrapping_sub(start) as u32, n)
-        };
-        let mut classes = [CLASSES as u32; SORTED];
+        let mut found = [(CLASSES as u32, 0, 0); SORTED];
         let mut counts = 0_u64;
         let mut i = 0;
         while i < SORTED {
-            let s = thread * SORTED as u32 + i as u32;
+            let s = thread + i as u32 * THREADS;
             if s < segments {
-                let (_, n) = range(s);
+                let at = (segment + s as u64) as usize;
+                // SAFETY: a segment of the tile.
+                let (begin, end) = unsafe {
+                    (global::load(params.begins.wrapping_add(at)), global::load(params.ends.wrapping_add(at)))
+                };
+                let n = (end - begin) as u32;
                 if n == 0 {
                     // SAFETY: one thread a segment.
-                    unsafe {
-                        let at = (segment + s as u64) as usize;
-                        global::store(params.output.wrapping_add(at), op.finish_empty());
-                    }
+                    unsafe { global::store(params.output.wrapping_add(at), op.finish_empty()) };
                 } else {
-                    classes[i] = class::<V>(n);
-                    counts += 1 << (classes[i] * BITS);
+                    let class = class::<V>(n);
+                    found[i] = (class, begin.wrapping_sub(start) as u32, n);
+                    counts += 1 << (class * BITS);
                 }
             }
             i += 1;
+        }
+        // Where a thread holds all lanes of any of them, there is nothing to sort.
+        if sync_threads_or((counts >> BITS != 0) as u32) == 0 {
+            let mut i = 0;
+            while i < SORTED {
+                let (class, first, n) = found[i];
+                if class == 0 {
+                    let in_words = tile.in_words::<V>(n) && first.is_multiple_of(V as u32);
+                    // SAFETY: a segment of the tile, written before the barrier.
+                    let acc = unsafe { tile::group_value::<Op, V>(op, &tile, first, n, 0, 1, in_words) };
+                    // SAFETY: one thread a segment.
+                    unsafe {
+                        let at = (segment + (thread + i as u32 * THREADS) as u64) as usize;
+                        global::store(params.output.wrapping_add(at), op.finish(acc));
+                    }
+                }
+                i += 1;
+            }
+            next += grid_dim_x() as u64;
+            if next < params.count {
+                sync_threads();
+            }
+            continue;
         }
         // SAFETY: the whole block; the slots are free.
         let before = unsafe { block::scan_exclusive(&Sum::<u64>::new(), counts, None, sums) };
@@ -187,64 +224,81 @@ pub unsafe fn tiles<Op: Monoid, const V: usize>(
         // SAFETY: written before the barrier.
         let totals = unsafe { last.read(0) };
         let count = |all: u64, class: u32| (all >> (class * BITS)) as u32 & ((1 << BITS) - 1);
+        // The largest first: then the threads of every segment stand at a multiple of their number.
         let mut taken = before;
         let mut i = 0;
         while i < SORTED {
-            if classes[i] < CLASSES as u32 {
-                let mut place = count(taken, classes[i]);
-                let mut lower = 0;
-                while lower < classes[i] {
-                    place += count(totals, lower);
-                    lower += 1;
+            let (class, first, n) = found[i];
+            if class < CLASSES as u32 {
+                let mut place = count(taken, class);
+                let mut larger = CLASSES as u32 - 1;
+                while larger > class {
+                    nounroll();
+                    place += count(totals, larger);
+                    larger -= 1;
                 }
-                taken += 1 << (classes[i] * BITS);
+                taken += 1 << (class * BITS);
+                let s = thread + i as u32 * THREADS;
                 // SAFETY: a place for each segment that is not empty.
-                unsafe { list.write(place as usize, (thread * SORTED as u32 + i as u32) as u16) };
+                unsafe { list.write(place as usize, Listed { first, n, segment: s, padding: 0 }) };
             }
             i += 1;
         }
         sync_threads();
-        // One class after the other, the threads of a segment side by side.
-        let (mut class, mut base) = (0, 0);
+        let mut most = 0;
+        let mut threads = 0;
+        let mut class = 0;
         while class < CLASSES as u32 {
-            nounroll();
             let here = count(totals, class);
-            let groups = 1 << class;
-            let (at, group) = (thread >> class, thread & (groups - 1));
-            let mut pass = 0;
-            while pass < here {
-                nounroll();
-                let there = pass + at < here;
-                let (mut s, mut first, mut n) = (0, 0, 0);
-                if there {
-                    // SAFETY: written before the barrier.
-                    s = unsafe { list.read((base + pass + at) as usize) } as u32;
-                    (first, n) = range(s);
-                }
-                let whole = tile.in_words::<V>(n) && first.is_multiple_of(V as u32);
-                // SAFETY: the whole warp is here.
-                let in_words = unsafe { warp_vote_all(FULL, whole || !there) };
-                let mut acc = op.identity();
-                if there {
-                    // SAFETY: a segment of the tile, written before the barrier.
-                    acc = unsafe { tile::group_value::<Op, V>(op, &tile, first, n, group, groups, in_words) };
-                }
-                if groups > 1 {
-                    let present = tile::present::<Op, V>(n, groups, in_words);
-                    // SAFETY: the whole warp is here; what lanes of no segment combine is dropped.
-                    acc = unsafe { crate::warp::reduce_width(op, acc, thread % 32, groups, Some(present)) };
-                }
-                if group == 0 && there {
-                    // SAFETY: one thread a segment.
-                    unsafe {
-                        let at = (segment + s as u64) as usize;
-                        global::store(params.output.wrapping_add(at), op.finish(acc));
-                    }
-                }
-                pass += THREADS >> class;
+            threads += here << class;
+            if here > 0 {
+                most = class;
             }
-            base += here;
             class += 1;
+        }
+        let mut pass = 0;
+        while pass < threads {
+            nounroll();
+            // Whose segment's is this thread? Classes from the largest on, each with so many threads.
+            let mut left = pass + thread;
+            let there = left < threads;
+            let mut class = most;
+            let mut place = 0;
+            while there && left >= count(totals, class) << class {
+                nounroll();
+                left -= count(totals, class) << class;
+                place += count(totals, class);
+                class -= 1;
+            }
+            let groups = 1 << class;
+            let group = left & (groups - 1);
+            let mut listed = Listed { first: 0, n: 0, segment: 0, padding: 0 };
+            if there {
+                // SAFETY: written before the barrier.
+                listed = unsafe { list.read((place + (left >> class)) as usize) };
+            }
+            let Listed { first, n, segment: s, .. } = listed;
+            let whole = tile.in_words::<V>(n) && first.is_multiple_of(V as u32);
+            // SAFETY: the whole warp is here.
+            let in_words = unsafe { warp_vote_all(FULL, whole || !there) };
+            let mut acc = op.identity();
+            if there {
+                // SAFETY: a segment of the tile, written before the barrier.
+                acc = unsafe { tile::group_value::<Op, V>(op, &tile, first, n, group, groups, in_words) };
+            }
+            if most > 0 {
+                let present = tile::present::<Op, V>(n, groups, in_words);
+                // SAFETY: the whole warp is here; segments stand at multiples of their number of threads.
+                acc = unsafe { tile::combine_groups(op, acc, group, groups, present, 1 << most) };
+            }
+            if group == 0 && there {
+                // SAFETY: one thread a segment.
+                unsafe {
+                    let at = (segment + s as u64) as usize;
+                    global::store(params.output.wrapping_add(at), op.finish(acc));
+                }
+            }
+            pass += THREADS;
         }
         next += grid_dim_x() as u64;
         if next < params.count {

@@ -10,9 +10,10 @@
 //! | [`rows::thread`] | one thread | a tile of rows in shared memory |
 //! | [`rows::small`] | 2 to 32 neighbouring threads | a tile of rows in shared memory |
 //! | [`rows::warp`] | 1 to 32 neighbouring threads | global memory |
-//! | [`rows::block`] | one block, chunk after chunk | global memory |
-//! | [`rows::large`] | several blocks; the last to finish folds the chunks' values | global memory |
+//! | [`rows::block()`] | one block | global memory |
+//! | [`rows::large`] | several blocks, one or some chunks each; the last to finish folds their values | global memory |
 //! | [`columns::columns`] | threads of a block, one column each at a time | global memory, rows of neighbouring columns |
+//! | [`narrow::narrow`] | as `warp`, `block` or `large`, several columns at once | global memory |
 //! | [`gather::gather`] | as `warp`, `block` or `large` | global memory, wherever the axes lead |
 //! | [`irregular::tiles`] | one thread or several | a tile of segments in shared memory |
 //! | [`irregular::units`] | a block a chunk | global memory |
@@ -24,6 +25,7 @@
 pub mod columns;
 pub mod gather;
 pub mod irregular;
+pub mod narrow;
 pub mod rows;
 pub mod tile;
 

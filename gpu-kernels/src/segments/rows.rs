@@ -51,8 +51,8 @@ pub struct RowParams<Op: Monoid> {
     pub groups: u32,
     /// Rows in a tile, for [`thread`] and [`small`].
     pub rows: u32,
-    /// Nothing.
-    pub padding: u32,
+    /// Chunks that a block folds one after the other, for [`large`].
+    pub chunks_a_block: u32,
     /// The operator.
     pub op: Op,
 }
@@ -144,8 +144,11 @@ unsafe fn staged<Op: Monoid, const V: usize>(params: &RowParams<Op>, groups: u32
                 acc = unsafe { tile::group_value::<Op, V>(op, &tile, row * n, n, group, groups, in_words) };
             }
             if groups > 1 {
+                let all = (Op::COMMUTATIVE && groups == present).then_some(());
                 // SAFETY: the whole warp is here.
-                acc = unsafe { tile::combine_groups(op, acc, thread % 32, groups, present) };
+                acc = unsafe {
+                    warps::reduce_width(op, acc, thread % 32, groups, all.map_or(Some(present), |()| None))
+                };
             }
             if group == 0 && row < here {
                 // SAFETY: one thread a row.
@@ -167,61 +170,57 @@ unsafe fn staged<Op: Monoid, const V: usize>(params: &RowParams<Op>, groups: u32
 ///
 /// # Safety
 ///
-/// Blocks of [`THREADS`]; the rows' items are readable and `m` results writable; `groups` is that of the row's
-/// [`Shape`](warpfold_monoid::tree::Shape).
+/// As many blocks of [`THREADS`] as all rows take; the rows' items are readable and `m` results writable; `groups` is that of
+/// the row's [`Shape`](warpfold_monoid::tree::Shape).
 #[inline(always)]
 pub unsafe fn warp<Op: Monoid, const V: usize, const U: usize>(params: &RowParams<Op>) {
     grid::wait_for_previous();
     let (op, thread, groups, n) = (&params.op, thread_idx_x(), params.groups, params.n);
     let (lane, group) = (thread % 32, thread & (groups - 1));
     let rows_a_block = (THREADS >> groups.trailing_zeros()) as u64;
-    let step = grid_dim_x() as u64 * rows_a_block;
-    // The first row of this warp's: the whole warp goes on until none of its rows is left.
-    let mut first =
-        block_idx_x() as u64 * rows_a_block + (thread / 32 * 32 >> groups.trailing_zeros()) as u64;
-    while first < params.m {
-        nounroll();
-        let row = first + (lane >> groups.trailing_zeros()) as u64;
-        let there = row < params.m;
-        let items = params.row(row);
-        let acc = if Op::ANY_ORDER {
-            let mut acc = op.identity();
-            if there {
-                // SAFETY: a row.
-                acc = unsafe { any_order::<Op, V, U>(op, items, n, group, groups) };
-            }
-            // SAFETY: the whole warp is here.
-            unsafe { warps::reduce_width(op, acc, lane, groups, Some((groups as u64).min(n) as u32)) }
-        } else if Op::COMMUTATIVE {
-            let mut acc = [op.identity(); V];
-            if there {
-                // SAFETY: a row.
-                acc = unsafe {
-                    lanes::fold_in_place::<Op, V, true>(op, params.reach(), items, 0, n as u32, group, groups)
-                };
-            }
-            let present = n.min(groups as u64 * V as u64) as u32;
-            let acc = lanes::combine_slots(op, acc, group, Some(present));
-            // SAFETY: the whole warp is here.
-            unsafe { warps::reduce_width(op, acc, lane, groups, Some(present.div_ceil(V as u32))) }
-        } else {
-            let mut acc = op.identity();
-            let strip = VECTORS_A_GROUP * V as u64;
-            let start = group as u64 * strip;
-            if there && start < n {
-                // SAFETY: a part of a row.
-                acc = unsafe { ordered::strip::<Op, V, U>(op, items, start, strip.min(n - start)) };
-            }
-            // SAFETY: the whole warp is here.
-            unsafe { warps::reduce_width(op, acc, lane, groups, Some(n.div_ceil(strip) as u32)) }
-        };
-        if group == 0 && there {
-            // SAFETY: one thread a row.
-            unsafe { global::store(params.output.wrapping_add(row as usize), op.finish(acc)) };
+    let row = block_idx_x() as u64 * rows_a_block + (thread >> groups.trailing_zeros()) as u64;
+    let there = row < params.m;
+    let items = params.row(row);
+    let acc = if Op::ANY_ORDER {
+        let mut acc = op.identity();
+        if there {
+            // SAFETY: a row.
+            acc = unsafe { any_order::<Op, V, U>(op, items, n, group, groups) };
         }
-        first += step;
-    }
+        // SAFETY: the whole warp is here.
+        unsafe { warps::reduce_width(op, acc, lane, groups, Some((groups as u64).min(n) as u32)) }
+    } else if Op::COMMUTATIVE {
+        let mut acc = [op.identity(); V];
+        if there {
+            // SAFETY: a row.
+            acc = unsafe {
+                lanes::fold_in_place::<Op, V, true>(op, params.reach(), items, 0, n as u32, group, groups)
+            };
+        }
+        // Several groups all have their lanes: `n` is more than twice those.
+        if groups > 1 {
+            let acc = lanes::combine_slots(op, acc, group, None);
+            // SAFETY: the whole warp is here.
+            unsafe { warps::reduce_width(op, acc, lane, groups, None) }
+        } else {
+            lanes::combine_slots(op, acc, group, Some(n.min(V as u64) as u32))
+        }
+    } else {
+        let mut acc = op.identity();
+        let strip = VECTORS_A_GROUP * V as u64;
+        let start = group as u64 * strip;
+        if there && start < n {
+            // SAFETY: a part of a row.
+            acc = unsafe { ordered::strip::<Op, V, U>(op, items, start, strip.min(n - start)) };
+        }
+        // SAFETY: the whole warp is here.
+        unsafe { warps::reduce_width(op, acc, lane, groups, Some(n.div_ceil(strip) as u32)) }
+    };
     grid::let_next_start();
+    if group == 0 && there {
+        // SAFETY: one thread a row.
+        unsafe { global::store(params.output.wrapping_add(row as usize), op.finish(acc)) };
+    }
 }
 
 /// A group's share of a row whose order does not matter; the first `n` groups have one.
@@ -304,14 +303,14 @@ pub unsafe fn block<Op: Monoid, const V: usize, const U: usize>(
     }
 }
 
-/// Rows of several chunks, a block a chunk; the last of a row's to finish folds the chunks' values.
+/// Rows of several chunks, a block for one or some of them; the last of a row's to finish folds the chunks' values.
 ///
 /// `groups` is that of the row's [`Shape`](warpfold_monoid::tree::Shape); kernels give it as a constant.
 ///
 /// # Safety
 ///
-/// `m * chunks` blocks of `groups` threads; the rows' items are readable and `m` results writable; `partials` and
-/// `tickets` are as they say and belong to this launch alone. `shared` has a slot a warp.
+/// `m` times `chunks.div_ceil(chunks_a_block)` blocks of `groups` threads; the rows' items are readable and `m` results writable; `partials` and
+/// `tickets` are as they say and belong to this launch alone. `shared` has two slots a warp.
 #[inline(always)]
 pub unsafe fn large<Op: Monoid, const V: usize, const U: usize>(
     params: &RowParams<Op>,
@@ -319,27 +318,62 @@ pub unsafe fn large<Op: Monoid, const V: usize, const U: usize>(
     shared: Shared<Op::Acc>,
 ) {
     grid::wait_for_previous();
-    let row = block_idx_x() / params.chunks;
-    let k = block_idx_x() - row * params.chunks;
-    let start = k as u64 * params.chunk;
-    let len = params.chunk.min(params.n - start);
-    let acc = if groups < MAX_GROUPS {
-        // SAFETY: the caller's promise.
-        unsafe { chunk_value::<Op, V, U>(params, row as u64, start, len, groups, shared) }
-    } else {
-        // SAFETY: the caller's promise.
-        unsafe {
-            device::chunk_value::<Op, V, U>(&params.array(row as u64), start, len, groups, true, shared)
+    let blocks_a_row = params.chunks.div_ceil(params.chunks_a_block);
+    let row = block_idx_x() / blocks_a_row;
+    let mut k = (block_idx_x() - row * blocks_a_row) * params.chunks_a_block;
+    let end = params.chunks.min(k + params.chunks_a_block);
+    let done = end - k;
+    let partials = params.partials.wrapping_add((row as u64 * params.chunks as u64) as usize);
+    let mut slots = 0;
+    while k < end {
+        nounroll();
+        let start = k as u64 * params.chunk;
+        let len = params.chunk.min(params.n - start);
+        // One chunk's slots are read while the next one's are written; a barrier lies between every other use.
+        let shared = shared.from(slots);
+        slots ^= blocks::SHARED;
+        let acc = if Op::ANY_ORDER || !Op::COMMUTATIVE {
+            let array = params.array(row as u64);
+            // SAFETY: the caller's promise.
+            unsafe {
+                device::chunk_value::<Op, V, U>(&array, start, len, groups, groups == MAX_GROUPS, shared)
+            }
+        } else if groups < MAX_GROUPS {
+            // SAFETY: the caller's promise.
+            unsafe {
+                in_place::<Op, V, true>(
+                    &params.op,
+                    params.reach(),
+                    params.row(row as u64),
+                    start,
+                    len as u32,
+                    groups,
+                    shared,
+                )
+            }
+        } else {
+            // SAFETY: the caller's promise; a chunk has less than 2^32 items up to 2^40 of them.
+            unsafe {
+                in_place::<Op, V, false>(
+                    &params.op,
+                    params.reach(),
+                    params.row(row as u64),
+                    start,
+                    len as u32,
+                    groups,
+                    shared,
+                )
+            }
+        };
+        if thread_idx_x() == 0 {
+            // SAFETY: one block, one chunk, one partial.
+            unsafe { global::store(partials.wrapping_add(k as usize), acc) };
         }
-    };
-    grid::let_next_start();
-    let array = params.array(row as u64);
-    if thread_idx_x() == 0 {
-        // SAFETY: one block, one partial.
-        unsafe { global::store(array.partials.wrapping_add(k as usize), acc) };
+        k += 1;
     }
-    // SAFETY: the whole block; one more chunk is done.
-    unsafe { finish_chunks(&array, 1) };
+    grid::let_next_start();
+    // SAFETY: the whole block; so many more chunks are done, by its thread 0.
+    unsafe { finish_chunks(&params.array(row as u64), done) };
 }
 
 /// The value of a chunk of at most [`VECTORS_IN_FLIGHT`] vectors for each thread, in thread 0.

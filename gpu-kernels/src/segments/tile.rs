@@ -5,9 +5,10 @@ use warpfold_simt::{
     global::{self, hint::NoAllocate},
     hint::{cold_path, nounroll},
     shared::Shared,
+    warp::{FULL, shuffle_down},
 };
 
-use crate::{lanes, warp};
+use crate::lanes;
 
 /// 16 bytes of shared memory, accessed at once.
 #[repr(C, align(16))]
@@ -222,37 +223,60 @@ pub unsafe fn group_value<Op: Monoid, const V: usize>(
         }
         return acc;
     }
-    // Every lane has an item in a whole round, and some have one more in what is left.
     let mut acc = [op.identity(); V];
     let stride = groups * width;
     let mine = group * width;
-    let mut start = 0;
-    while start + stride <= n {
-        nounroll();
-        let at = start + mine;
-        let items = if in_words { vector(at) } else { core::array::from_fn(|slot| item(at + slot as u32)) };
-        let mut slot = 0;
-        while slot < V {
-            let index = at as u64 + slot as u64;
-            acc[slot] =
-                if start == 0 { op.lift(items[slot], index) } else { op.push(acc[slot], items[slot], index) };
-            slot += 1;
-        }
-        start += stride;
-    }
-    let at = start + mine;
-    if at < n {
-        let mut slot = 0;
-        while slot < V {
-            let i = at + slot as u32;
-            if i < n {
-                acc[slot] = if start == 0 {
-                    op.lift(item(i), i as u64)
-                } else {
-                    op.push(acc[slot], item(i), i as u64)
-                };
+    if in_words {
+        // All asked for before any is used; the last stands in for those that are not there.
+        let batch: [[Op::Item; V]; ROUNDS as usize] =
+            core::array::from_fn(|j| vector((mine + j as u32 * stride).min(n - width)));
+        let mut j = 0;
+        while j < ROUNDS as usize {
+            let at = mine + j as u32 * stride;
+            if at < n {
+                let mut slot = 0;
+                while slot < V {
+                    let index = at as u64 + slot as u64;
+                    let item = batch[j][slot];
+                    acc[slot] = if j == 0 { op.lift(item, index) } else { op.push(acc[slot], item, index) };
+                    slot += 1;
+                }
             }
-            slot += 1;
+            j += 1;
+        }
+    } else {
+        // Every lane has an item in a whole round, and some have one more in what is left.
+        let mut start = 0;
+        while start + stride <= n {
+            nounroll();
+            let at = start + mine;
+            let items: [Op::Item; V] = core::array::from_fn(|slot| item(at + slot as u32));
+            let mut slot = 0;
+            while slot < V {
+                let index = at as u64 + slot as u64;
+                acc[slot] = if start == 0 {
+                    op.lift(items[slot], index)
+                } else {
+                    op.push(acc[slot], items[slot], index)
+                };
+                slot += 1;
+            }
+            start += stride;
+        }
+        let at = start + mine;
+        if at < n {
+            let mut slot = 0;
+            while slot < V {
+                let i = at + slot as u32;
+                if i < n {
+                    acc[slot] = if start == 0 {
+                        op.lift(item(i), i as u64)
+                    } else {
+                        op.push(acc[slot], item(i), i as u64)
+                    };
+                }
+                slot += 1;
+            }
         }
     }
     // Where there are several groups, each has all its lanes: `n` is more than twice the lanes.
@@ -272,23 +296,30 @@ pub fn present<Op: Monoid, const V: usize>(n: u32, groups: u32, in_words: bool) 
     }
 }
 
-/// Combines the values of a segment's `groups` neighbouring lanes of a warp; the result is in the first of them.
+/// Combines the values of each segment's neighbouring lanes of a warp; the result is in the first of them. Segments that
+/// share a warp may have different `groups`, none more than `most`.
 ///
 /// # Safety
 ///
-/// All 32 lanes of the warp call, with the same arguments but for `acc`.
+/// All 32 lanes of the warp call, with the same `most`; a segment's `groups` lanes stand at a multiple of their number.
 #[inline(always)]
 pub unsafe fn combine_groups<Op: Monoid>(
     op: &Op,
-    acc: Op::Acc,
-    lane: u32,
+    mut acc: Op::Acc,
+    group: u32,
     groups: u32,
     present: u32,
+    most: u32,
 ) -> Op::Acc {
-    if Op::COMMUTATIVE && groups == present {
-        // SAFETY: the caller's promise.
-        return unsafe { warp::reduce_width(op, acc, lane, groups, None) };
+    let mut distance = 1;
+    while distance < most {
+        nounroll();
+        // SAFETY: all lanes are here.
+        let other = unsafe { shuffle_down(FULL, acc, distance) };
+        if distance < groups && group & (2 * distance - 1) == 0 && group + distance < present {
+            acc = op.combine(acc, other);
+        }
+        distance *= 2;
     }
-    // SAFETY: the caller's promise.
-    unsafe { warp::reduce_width(op, acc, lane, groups, Some(present)) }
+    acc
 }

@@ -40,7 +40,7 @@ unsafe impl Send for Loaded {}
 unsafe impl Sync for Loaded {}
 
 /// Kernels for segments, in the order of [`SEGMENT_KERNELS`].
-pub(crate) const SEGMENT_KERNELS: [&str; 10] = [
+pub(crate) const SEGMENT_KERNELS: [&str; 11] = [
     "rows_thread",
     "rows_small",
     "rows_warp",
@@ -48,6 +48,7 @@ pub(crate) const SEGMENT_KERNELS: [&str; 10] = [
     "rows_short",
     "rows_long",
     "columns",
+    "narrow",
     "gather",
     "tiles",
     "units",
@@ -102,11 +103,7 @@ impl LoadedSegments {
 }
 
 /// The best image of a module for a device.
-fn image_for<'a>(
-    context: &Context,
-    export: &'static Export,
-    module: &'a Module,
-) -> Result<&'a Image, Error> {
+fn image_for<'a>(context: &Context, export: &'static Export, module: &'a Module) -> Result<&'a Image, Error> {
     let compute_capability = context.info.compute_capability;
     module.image_for(compute_capability).ok_or_else(|| Error::NoImage {
         export: export.name,

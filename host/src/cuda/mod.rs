@@ -24,6 +24,6 @@ pub use workspace::Workspace;
 pub(crate) use context::{Context, devices};
 pub(crate) use gpu::Gpu;
 pub(crate) use reduce::Launcher;
-pub(crate) use segments::SegmentLauncher;
 pub use segments::DeviceSegments;
+pub(crate) use segments::SegmentLauncher;
 pub(crate) use workspace::Block;

@@ -23,7 +23,7 @@ use crate::{
         DeviceFacts, OperatorLayout, PARAMETER_BYTES,
         segments::{SegmentPlanner, SegmentSettings, SegmentsPlan},
     },
-    segments::{Layout, Params, Places, Problem, Tables},
+    segments::{Layout, Params, Places, Problem, SegmentPlan, Tables},
 };
 
 /// An operator's kernels for segments, ready to launch.
@@ -40,7 +40,9 @@ pub(crate) struct SegmentLauncher {
 #[derive(Debug)]
 pub struct DeviceSegments {
     begins: DeviceArray<u64>,
-    ends: DeviceArray<u64>,
+    /// None where each ends where the next begins.
+    ends: Option<DeviceArray<u64>>,
+    count: u64,
     tiles: DeviceArray<Tile>,
     units: DeviceArray<Unit>,
     /// Groups and number of units of each class, one behind the other.
@@ -56,7 +58,7 @@ pub struct DeviceSegments {
 impl DeviceSegments {
     /// How many segments there are.
     pub fn segments(&self) -> u64 {
-        self.begins.len() as u64
+        self.count
     }
 }
 
@@ -162,19 +164,25 @@ impl SegmentLauncher {
             return Err(Error::ForeignWorkspace);
         }
         if segments.item_bytes != size_of::<Op::Item>() {
-            return Err(Error::PreparedForOthers { prepared: segments.item_bytes, item: size_of::<Op::Item>() });
+            return Err(Error::PreparedForOthers {
+                prepared: segments.item_bytes,
+                item: size_of::<Op::Item>(),
+            });
         }
         if segments.end > input.len {
             let greatest = segments.end as i64 - 1;
             return Err(Error::LayoutOutOfRange { least: 0, greatest, len: input.len });
         }
+        let next = || segments.begins.address() + size_of::<u64>() as u64;
+        let ends = segments.ends.as_ref().map_or_else(next, DeviceArray::address);
         // SAFETY: the caller's promise.
         unsafe {
             self.with_room::<Op>(segments.tickets, segments.partials, stream, |room| {
                 let mut params = IrregularParams::<Op> {
                     input: ptr::with_exposed_provenance(input.address as usize),
+                    len: input.len,
                     begins: ptr::with_exposed_provenance(segments.begins.address() as usize),
-                    ends: ptr::with_exposed_provenance(segments.ends.address() as usize),
+                    ends: ptr::with_exposed_provenance(ends as usize),
                     output: ptr::with_exposed_provenance_mut(output as usize),
                     tiles: ptr::with_exposed_provenance(segments.tiles.address() as usize),
                     units: ptr::with_exposed_provenance(segments.units.address() as usize),
@@ -206,23 +214,25 @@ impl SegmentLauncher {
     pub(crate) fn upload<Op: Monoid>(
         &self,
         tables: &Tables,
-        begins: &[u64],
-        ends: &[u64],
-        end: u64,
+        plan: &SegmentPlan,
     ) -> Result<DeviceSegments, Error> {
         let context = &self.gpu.context;
         let units: Vec<Unit> = tables.classes.iter().flat_map(|class| class.units.iter().copied()).collect();
         let _current = context.enter_or_error()?;
         Ok(DeviceSegments {
-            begins: DeviceArray::copied(context, begins)?,
-            ends: DeviceArray::copied(context, ends)?,
+            begins: DeviceArray::copied(context, plan.offsets().unwrap_or(plan.bounds().0))?,
+            ends: match plan.offsets() {
+                Some(_) => None,
+                None => Some(DeviceArray::copied(context, plan.bounds().1)?),
+            },
+            count: plan.segments(),
             tiles: DeviceArray::copied(context, &tables.tiles)?,
             units: DeviceArray::copied(context, &units)?,
             classes: tables.classes.iter().map(|class| (class.groups, class.units.len() as u64)).collect(),
             tickets: tables.tickets,
             partials: tables.partials,
             item_bytes: size_of::<Op::Item>(),
-            end,
+            end: plan.end(),
             gpu: self.gpu.clone(),
         })
     }
@@ -291,7 +301,9 @@ impl SegmentLauncher {
         let (capturing, block) = unsafe {
             let capturing = context.is_capturing(stream)?;
             let block = if capturing {
-                gpu.give_to_graph(stream, |capture| gpu.segment_pool.of_capture(stream, capture, bytes).map(Some))?
+                gpu.give_to_graph(stream, |capture| {
+                    gpu.segment_pool.of_capture(stream, capture, bytes).map(Some)
+                })?
             } else {
                 Some(gpu.segment_pool.of_stream(context, stream, bytes)?)
             };
@@ -370,4 +382,3 @@ impl SegmentLauncher {
         })
     }
 }
-

@@ -6,7 +6,12 @@
 
 use std::fmt;
 
-use warpfold_gpu_kernels::segments::{THREADS, columns::MAX_LANES_A_PART, tile::TILE_BYTES};
+use warpfold_gpu_kernels::segments::{
+    THREADS,
+    columns::MAX_LANES_A_PART,
+    narrow::{MAX_HELD, MAX_INNER, MAX_VECTOR},
+    tile::TILE_BYTES,
+};
 use warpfold_monoid::tree::{MAX_GROUPS, Shape};
 
 use super::{DeviceFacts, OperatorLayout};
@@ -24,6 +29,8 @@ pub enum Arrangement {
     Columns {
         /// Segments that lie side by side.
         inner: u64,
+        /// Are there no gaps between any items?
+        dense: bool,
     },
     /// Anything else.
     Axes,
@@ -47,19 +54,22 @@ pub enum SegmentStrategy {
     Large,
     /// Neighbouring segments by neighbouring threads.
     Columns,
+    /// Few neighbouring segments, all by the same threads.
+    Narrow,
     /// Every item from where its axes lead.
     Gather,
 }
 
 impl SegmentStrategy {
     /// Those that run on a device.
-    pub const ALL: [SegmentStrategy; 7] = [
+    pub const ALL: [SegmentStrategy; 8] = [
         SegmentStrategy::Thread,
         SegmentStrategy::Small,
         SegmentStrategy::Warp,
         SegmentStrategy::Block,
         SegmentStrategy::Large,
         SegmentStrategy::Columns,
+        SegmentStrategy::Narrow,
         SegmentStrategy::Gather,
     ];
 
@@ -73,10 +83,10 @@ impl SegmentStrategy {
             SegmentStrategy::Block => "block",
             SegmentStrategy::Large => "large",
             SegmentStrategy::Columns => "columns",
+            SegmentStrategy::Narrow => "narrow",
             SegmentStrategy::Gather => "gather",
         }
     }
-
 }
 
 impl fmt::Display for SegmentStrategy {
@@ -110,6 +120,8 @@ pub struct SegmentSettings {
     pub strategy: Option<SegmentStrategy>,
     /// Segments in a tile (*thread* and *small*): as many as fit, at most.
     pub rows_a_tile: Option<u32>,
+    /// Chunks that one block folds (*large*).
+    pub chunks_a_block: Option<u32>,
     /// Neighbouring segments that a block takes (*columns*).
     pub width: Option<u32>,
     /// The most blocks; they go on until all segments are done.
@@ -136,6 +148,8 @@ pub struct SegmentsPlan {
     pub block: u32,
     /// Segments in a tile, where there are tiles.
     pub rows_a_tile: u32,
+    /// Chunks that a block folds one after the other, in *large*.
+    pub chunks_a_block: u32,
     /// Neighbouring segments that a block takes, in *columns*.
     pub width: u32,
     /// Threads that share a segment's chunk, in *columns*.
@@ -156,6 +170,12 @@ pub struct SegmentPlanner {
     settings: SegmentSettings,
 }
 
+/// The most that a block of *large* reads, if that is more than one chunk.
+const BLOCK_BYTES: u64 = 128 << 10;
+
+/// Blocks that each multiprocessor is to have, a few times what it holds, before a block folds several chunks.
+const BLOCKS_A_MULTIPROCESSOR: u64 = 24;
+
 /// Threads in a block of *columns* at most, as [`warpfold_gpu_kernels::segments::columns::threads`] has it.
 fn column_threads(acc_bytes: usize) -> u32 {
     let fit = (32 << 10) / acc_bytes.max(1);
@@ -171,6 +191,7 @@ impl SegmentPlanner {
             settings: SegmentSettings {
                 strategy: None,
                 rows_a_tile: None,
+                chunks_a_block: None,
                 width: None,
                 blocks: None,
             },
@@ -206,6 +227,7 @@ impl SegmentPlanner {
             grid: 1,
             block: THREADS,
             rows_a_tile: 1,
+            chunks_a_block: 1,
             width: 1,
             parts: 1,
             item_bytes: self.layout.item_bytes,
@@ -218,9 +240,9 @@ impl SegmentPlanner {
             SegmentStrategy::Thread | SegmentStrategy::Small => {
                 let bytes = n.max(1).saturating_mul(self.layout.item_bytes.max(1) as u64);
                 let fit = (TILE_BYTES as u64 / bytes).max(1);
-                // Whole passes of the block's threads, where a tile holds that many.
+                // Whole passes of the block's threads, where that wastes little of the tile.
                 let pass = (THREADS / shape.groups.clamp(1, 32)) as u64;
-                let fit = if fit >= pass { fit / pass * pass } else { fit };
+                let fit = if fit >= 4 * pass { fit / pass * pass } else { fit };
                 let forced = self.settings.rows_a_tile.map_or(fit, |rows| (rows.max(1) as u64).min(fit));
                 plan.rows_a_tile = forced as u32;
                 m.div_ceil(forced)
@@ -234,10 +256,22 @@ impl SegmentPlanner {
                 plan.block = shape.groups;
                 plan.tickets = m;
                 plan.partials = m.saturating_mul(chunks);
-                m.saturating_mul(chunks)
+                let blocks = |chunks_a_block: u64| m.saturating_mul(chunks.div_ceil(chunks_a_block));
+                // Counting costs: several chunks to a block, while that leaves each multiprocessor blocks enough.
+                let enough = self.facts.multiprocessors as u64 * BLOCKS_A_MULTIPROCESSOR;
+                let bytes = shape.chunk * self.layout.item_bytes as u64;
+                let several = [8, 4, 2].into_iter().find(|&several| {
+                    chunks >= 2 * several && blocks(several) >= enough && several * bytes <= BLOCK_BYTES
+                });
+                let several = several.unwrap_or(1);
+                plan.chunks_a_block = self
+                    .settings
+                    .chunks_a_block
+                    .map_or(several as u32, |forced| forced.clamp(1, chunks as u32));
+                blocks(plan.chunks_a_block as u64)
             }
             SegmentStrategy::Columns => {
-                let Arrangement::Columns { inner } = arrangement else { unreachable!("checked") };
+                let Arrangement::Columns { inner, .. } = arrangement else { unreachable!("checked") };
                 self.split_columns(&mut plan, inner);
                 let outer = if inner == 0 { 0 } else { m / inner };
                 let tiles = inner.div_ceil(plan.width as u64);
@@ -246,6 +280,20 @@ impl SegmentPlanner {
                     plan.partials = m.saturating_mul(chunks);
                 }
                 outer.saturating_mul(tiles).saturating_mul(chunks)
+            }
+            SegmentStrategy::Narrow => {
+                let Arrangement::Columns { inner, .. } = arrangement else { unreachable!("checked") };
+                let outer = m / inner.max(1);
+                if shape.groups <= 32 {
+                    outer.div_ceil((THREADS / shape.groups) as u64)
+                } else {
+                    plan.block = shape.groups;
+                    if chunks > 1 {
+                        plan.tickets = outer;
+                        plan.partials = m.saturating_mul(chunks);
+                    }
+                    outer.saturating_mul(chunks)
+                }
             }
             SegmentStrategy::Gather if shape.groups <= 32 => m.div_ceil((THREADS / shape.groups) as u64),
             SegmentStrategy::Gather => {
@@ -258,15 +306,22 @@ impl SegmentPlanner {
             }
         };
         let limit = self.facts.max_grid_x as u64;
-        // Blocks of all other kernels go on with another segment when they are done with one.
-        let one_each = matches!(strategy, SegmentStrategy::Block | SegmentStrategy::Large);
+        // Blocks of the others go on with another segment when they are done with one.
+        let one_each = matches!(
+            strategy,
+            SegmentStrategy::Warp | SegmentStrategy::Block | SegmentStrategy::Large | SegmentStrategy::Narrow
+        );
         if one_each && blocks > limit {
             return Err(Error::GridTooLarge { n, blocks, limit: self.facts.max_grid_x });
         }
         let most = self.settings.blocks.filter(|_| !one_each).map_or(limit, |most| most.max(1) as u64);
         plan.grid = blocks.min(limit).min(most).max(1) as u32;
         if strategy != SegmentStrategy::Cpu && plan.block > self.facts.max_threads_per_block {
-            return Err(Error::BlockTooLarge { n, threads: plan.block, limit: self.facts.max_threads_per_block });
+            return Err(Error::BlockTooLarge {
+                n,
+                threads: plan.block,
+                limit: self.facts.max_threads_per_block,
+            });
         }
         Ok(plan)
     }
@@ -275,6 +330,11 @@ impl SegmentPlanner {
     fn choose(&self, shape: &Shape, arrangement: Arrangement) -> (SegmentStrategy, &'static str) {
         let Arrangement::Rows { stride } = arrangement else {
             return match arrangement {
+                Arrangement::Columns { .. }
+                    if self.check(SegmentStrategy::Narrow, shape, arrangement).is_ok() =>
+                {
+                    (SegmentStrategy::Narrow, "few segments lie side by side")
+                }
                 Arrangement::Columns { .. } => (SegmentStrategy::Columns, "segments lie side by side"),
                 _ => (SegmentStrategy::Gather, "items lie at distances"),
             };
@@ -300,17 +360,44 @@ impl SegmentPlanner {
         let fits = shape.n.saturating_mul(self.layout.item_bytes as u64) <= TILE_BYTES as u64;
         match strategy {
             SegmentStrategy::Cpu => Err(unfit("it is the CPU's")),
-            SegmentStrategy::Thread if shape.groups > 1 => Err(unfit("their lanes are more than a thread holds")),
+            SegmentStrategy::Thread if shape.groups > 1 => {
+                Err(unfit("their lanes are more than a thread holds"))
+            }
             SegmentStrategy::Small if !(2..=32).contains(&shape.groups) => {
                 Err(unfit("their lanes are those of one thread, or more than a warp holds"))
             }
-            SegmentStrategy::Thread | SegmentStrategy::Small if !contiguous => Err(unfit("rows are not side by side")),
-            SegmentStrategy::Thread | SegmentStrategy::Small if !fits => Err(unfit("a tile does not hold one")),
-            SegmentStrategy::Warp if shape.groups > 32 => Err(unfit("their lanes are more than a warp holds")),
+            SegmentStrategy::Thread | SegmentStrategy::Small if !contiguous => {
+                Err(unfit("rows are not side by side"))
+            }
+            SegmentStrategy::Thread | SegmentStrategy::Small if !fits => {
+                Err(unfit("a tile does not hold one"))
+            }
+            SegmentStrategy::Warp if shape.groups > 32 => {
+                Err(unfit("their lanes are more than a warp holds"))
+            }
             SegmentStrategy::Block if shape.chunks > 1 => Err(unfit("they have several chunks")),
             SegmentStrategy::Large if shape.chunks <= 1 => Err(unfit("they are one chunk")),
             SegmentStrategy::Warp | SegmentStrategy::Block | SegmentStrategy::Large if !rows => {
                 Err(unfit("their items are not side by side"))
+            }
+            SegmentStrategy::Narrow => {
+                let held = if self.layout.any_order { 1 } else { shape.vector as usize };
+                match arrangement {
+                    Arrangement::Columns { inner, dense: true }
+                        if (2..=MAX_INNER as u64).contains(&inner) =>
+                    {
+                        if !self.layout.commutative {
+                            Err(unfit("their order matters"))
+                        } else if shape.vector as usize > MAX_VECTOR {
+                            Err(unfit("their items are of one byte"))
+                        } else if held * inner as usize * self.layout.acc_bytes > MAX_HELD {
+                            Err(unfit("their accumulators are more than a thread holds"))
+                        } else {
+                            Ok(())
+                        }
+                    }
+                    _ => Err(unfit("they are not 2 to 4 columns without gaps")),
+                }
             }
             SegmentStrategy::Columns if !matches!(arrangement, Arrangement::Columns { .. }) => {
                 Err(unfit("segments do not lie side by side"))
@@ -336,7 +423,16 @@ impl SegmentPlanner {
         let forced = self.settings.width.map(|width| width.max(1) as u64);
         // A cache line of neighbouring columns, and as many threads to a column as that leaves.
         let line = (128 / self.layout.item_bytes.max(1)).max(1) as u64;
-        let width = forced.unwrap_or(line).min(inner.max(1)).min((most / least).max(1) as u64) as u32;
+        let mut width = forced.unwrap_or(line).min(inner.max(1)).min((most / least).max(1) as u64) as u32;
+        // Long columns side by side make few blocks, each long: narrower ones, down to what memory moves at once.
+        let outer = plan.m / inner.max(1);
+        let blocks =
+            |width: u32| outer.saturating_mul(inner.div_ceil(width as u64)).saturating_mul(shape.chunks);
+        let enough = self.facts.multiprocessors as u64 * BLOCKS_A_MULTIPROCESSOR / 2;
+        let sector = (32 / self.layout.item_bytes.max(1)).max(1) as u32;
+        while forced.is_none() && width >= 2 * sector && blocks(width) < enough {
+            width /= 2;
+        }
         let parts = ((most / width + 1).next_power_of_two() / 2).clamp(least, share.max(least));
         // Short columns need fewer threads: more columns.
         let width = if forced.is_none() { ((most / parts) as u64).min(inner.max(1)) as u32 } else { width };
@@ -358,6 +454,7 @@ impl SegmentsPlan {
             SegmentStrategy::Large if self.shape.groups < MAX_GROUPS => "rows_short",
             SegmentStrategy::Large => "rows_long",
             SegmentStrategy::Columns => "columns",
+            SegmentStrategy::Narrow => "narrow",
             SegmentStrategy::Gather => "gather",
         }
     }
@@ -373,6 +470,7 @@ impl SegmentsPlan {
             grid: 1,
             block: 1,
             rows_a_tile: 1,
+            chunks_a_block: 1,
             width: 1,
             parts: 1,
             item_bytes: layout.item_bytes,
@@ -403,8 +501,13 @@ impl fmt::Display for SegmentsPlan {
         }
         write!(f, "runs as    {}<<<{}, {}>>>", self.kernel(), self.grid, self.block)?;
         match self.strategy {
-            SegmentStrategy::Thread | SegmentStrategy::Small => write!(f, ", {} segments a tile", self.rows_a_tile)?,
-            SegmentStrategy::Columns => write!(f, ", {} segments a block, {} threads each", self.width, self.parts)?,
+            SegmentStrategy::Thread | SegmentStrategy::Small => {
+                write!(f, ", {} segments a tile", self.rows_a_tile)?
+            }
+            SegmentStrategy::Large => write!(f, ", {} chunks a block", self.chunks_a_block)?,
+            SegmentStrategy::Columns => {
+                write!(f, ", {} segments a block, {} threads each", self.width, self.parts)?
+            }
             _ => (),
         }
         write!(f, "\nworkspace  {} counters, {} values", self.tickets, self.partials)

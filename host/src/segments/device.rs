@@ -122,9 +122,8 @@ impl<Op: Monoid> SegmentReducer<Op> {
     /// ```
     pub fn prepare(&self, plan: &SegmentPlan) -> Result<DeviceSegments, Error> {
         let launcher = self.segment_launcher()?;
-        let (begins, ends) = plan.bounds();
         let tables = Tables::new(plan.segments(), |k| plan.range(k), size_of::<Op::Item>());
-        launcher.upload::<Op>(&tables, begins, ends, plan.end())
+        launcher.upload::<Op>(&tables, plan)
     }
 
     /// Enqueues a reduction of prepared segments; result `k` goes to item `k` of `output`.
@@ -202,10 +201,15 @@ impl<Op: Monoid> SegmentReducer<Op> {
         }
         // SAFETY: the caller's promise; there are no gaps.
         unsafe {
-            launcher.on_device::<Op>(first.wrapping_offset(least as isize), count, results, |input, output, stream| {
-                let at = input.wrapping_add_signed(-least * size_of::<Op::Item>() as i64);
-                launcher.enqueue(self.op, at, layout, self.settings, output, stream)
-            })
+            launcher.on_device::<Op>(
+                first.wrapping_offset(least as isize),
+                count,
+                results,
+                |input, output, stream| {
+                    let at = input.wrapping_add_signed(-least * size_of::<Op::Item>() as i64);
+                    launcher.enqueue(self.op, at, layout, self.settings, output, stream)
+                },
+            )
         }
     }
 
@@ -229,9 +233,14 @@ impl<Op: Monoid> SegmentReducer<Op> {
 }
 
 /// The address of item `first`, from which a layout leads to items of the array alone.
-fn place<T: warpfold_monoid::Plain>(view: DeviceView<'_, T>, first: u64, layout: &Layout) -> Result<u64, Error> {
+fn place<T: warpfold_monoid::Plain>(
+    view: DeviceView<'_, T>,
+    first: u64,
+    layout: &Layout,
+) -> Result<u64, Error> {
     if let Some((least, greatest)) = Problem::of(layout)?.extent {
-        let (least, greatest) = (least.saturating_add_unsigned(first), greatest.saturating_add_unsigned(first));
+        let (least, greatest) =
+            (least.saturating_add_unsigned(first), greatest.saturating_add_unsigned(first));
         if least < 0 || greatest as u64 >= view.len() {
             return Err(Error::LayoutOutOfRange { least, greatest, len: view.len() });
         }

@@ -48,11 +48,12 @@ impl Problem {
             ([], []) => Arrangement::Rows { stride: 1 },
             ([Axis { len, stride: 1 }], [Axis { stride, .. }]) => {
                 strides = [*stride, 0];
-                Arrangement::Columns { inner: *len }
+                Arrangement::Columns { inner: *len, dense: *stride == *len as i64 }
             }
             ([outer, Axis { len, stride: 1 }], [Axis { stride, .. }]) => {
                 strides = [*stride, outer.stride];
-                Arrangement::Columns { inner: *len }
+                let dense = *stride == *len as i64 && outer.stride == stride.saturating_mul(n as i64);
+                Arrangement::Columns { inner: *len, dense }
             }
             _ => Arrangement::Axes,
         };
@@ -78,23 +79,25 @@ impl Problem {
         let chunks = shape.chunks as u32;
         let Problem { m, n, .. } = *self;
         match (plan.strategy, self.arrangement) {
-            (SegmentStrategy::Columns, Arrangement::Columns { inner }) => Params::Columns(ColumnParams {
-                input,
-                stride: self.strides[0],
-                outer_stride: self.strides[1],
-                outer: m / inner.max(1),
-                inner,
-                n,
-                output,
-                partials,
-                tickets,
-                chunk: shape.chunk,
-                chunks,
-                groups: shape.groups,
-                width: plan.width,
-                parts: plan.parts,
-                op,
-            }),
+            (SegmentStrategy::Columns | SegmentStrategy::Narrow, Arrangement::Columns { inner, .. }) => {
+                Params::Columns(ColumnParams {
+                    input,
+                    stride: self.strides[0],
+                    outer_stride: self.strides[1],
+                    outer: m / inner.max(1),
+                    inner,
+                    n,
+                    output,
+                    partials,
+                    tickets,
+                    chunk: shape.chunk,
+                    chunks,
+                    groups: shape.groups,
+                    width: plan.width,
+                    parts: plan.parts,
+                    op,
+                })
+            }
             (SegmentStrategy::Gather, _) => Params::Gather(GatherParams {
                 input,
                 m,
@@ -121,7 +124,7 @@ impl Problem {
                 chunks,
                 groups: shape.groups,
                 rows: plan.rows_a_tile,
-                padding: 0,
+                chunks_a_block: plan.chunks_a_block,
                 op,
             }),
         }

@@ -103,7 +103,8 @@ mod tests {
 
     #[test]
     fn every_segment_is_somewhere_once() {
-        let lengths: Vec<u64> = (0..5000).map(|k| [0, 1, 3, 17, 500, 513, 9000, 0][k % 8] + (k as u64 % 3)).collect();
+        let lengths: Vec<u64> =
+            (0..5000).map(|k| [0, 1, 3, 17, 500, 513, 9000, 0][k % 8] + (k as u64 % 3)).collect();
         let tables = of(&lengths, 4);
         let mut seen = vec![0; lengths.len()];
         for tile in &tables.tiles {

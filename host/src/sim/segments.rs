@@ -86,7 +86,9 @@ impl SegmentSimulator {
         }
         // What lies between the least and the greatest item may be of other arrays.
         let items = match problem.extent {
-            Some((least, greatest)) => (first.wrapping_offset(least as isize), (greatest - least + 1) as usize),
+            Some((least, greatest)) => {
+                (first.wrapping_offset(least as isize), (greatest - least + 1) as usize)
+            }
             None => (first, 0),
         };
         let mut partials = filled(plan.partials, Some(op.identity()))?;
@@ -97,7 +99,8 @@ impl SegmentSimulator {
             partials: partials.as_mut_ptr().expose_provenance(),
             tickets: tickets.as_mut_ptr().expose_provenance(),
         };
-        let name = Name { kernel: plan.kernel(), grid: plan.grid, block: plan.block, n: problem.m * problem.n };
+        let name =
+            Name { kernel: plan.kernel(), grid: plan.grid, block: plan.block, n: problem.m * problem.n };
         let options = self
             .options(Vec::new())
             .buffer(Buffer {
@@ -128,6 +131,7 @@ impl SegmentSimulator {
         let mut tickets = filled(tables.tickets, Some(0_u32))?;
         let mut params = IrregularParams::<Op> {
             input: items.as_ptr(),
+            len: items.len() as u64,
             begins: begins.as_ptr(),
             ends: ends.as_ptr(),
             output: output.as_mut_ptr(),
@@ -206,10 +210,8 @@ impl SegmentSimulator {
     fn check(&self, name: &Name, tickets: &[u32]) -> Result<(), Error> {
         match tickets.iter().position(|&ticket| ticket != 0) {
             None => Ok(()),
-            Some(at) => Err(self.failed(
-                name,
-                format!("it leaves ticket {at} at {}, the next launch needs 0", tickets[at]),
-            )),
+            Some(at) => Err(self
+                .failed(name, format!("it leaves ticket {at} at {}, the next launch needs 0", tickets[at]))),
         }
     }
 }

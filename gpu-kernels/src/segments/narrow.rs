@@ -1,0 +1,220 @@
+//! Few columns: `[outer][n][inner]` without gaps, `inner` from 2 to 4, reduced along `n`.
+//!
+//! Neighbouring threads that read neighbouring columns would read too few bytes at once. Here a group of threads reads all
+//! columns as the one array that they are, and each thread keeps its lanes of every column apart: what is a vector of
+//! lanes in [`rows`](super::rows) is as many vectors as there are columns, which lie one behind the other.
+
+use warpfold_monoid::{Monoid, tree::VECTOR_BYTES};
+use warpfold_simt::{
+    atomic::{self, AcqRel, Gpu},
+    global, grid,
+    hint::{cold_path, nounroll},
+    shared::Shared,
+    thread::{block_idx_x, thread_idx_x},
+    warp::{FULL, shuffle_idx, sync_warp},
+};
+
+use super::{THREADS, columns::ColumnParams};
+use crate::{block, device, lanes, warp};
+
+/// The most columns.
+pub const MAX_INNER: usize = 4;
+
+/// Bytes of accumulators that a thread holds at most.
+pub const MAX_HELD: usize = 160;
+
+/// The most items in a vector: a thread's items of all columns stay in registers.
+pub const MAX_VECTOR: usize = 8;
+
+/// How many accumulators a thread holds for each column.
+const fn held<Op: Monoid>(vector: usize) -> usize {
+    if Op::ANY_ORDER { 1 } else { vector }
+}
+
+/// The parameters' columns, as many as they say.
+///
+/// # Safety
+///
+/// As for [`columns`](super::columns::columns) but for blocks and partials: blocks of [`THREADS`] where `groups` are at
+/// most 32, `outer.div_ceil(THREADS / groups)` of them, else of `groups`, `outer * chunks` of them; `partials` are
+/// `[outer][inner][chunks]`, and there is a ticket for each of `outer`. The columns have no gaps, the operator commutes,
+/// `inner` is 2 to [`MAX_INNER`], `V` at most [`MAX_VECTOR`], and a thread's accumulators take no more than [`MAX_HELD`] bytes. `slots` has a slot a warp
+/// for each column.
+#[inline(always)]
+pub unsafe fn narrow<Op: Monoid, const V: usize>(params: &ColumnParams<Op>, slots: Shared<Op::Acc>) {
+    grid::wait_for_previous();
+    // SAFETY: the caller's promise.
+    unsafe {
+        match params.inner {
+            2 => of::<Op, V, 2>(params, slots),
+            3 => of::<Op, V, 3>(params, slots),
+            _ => of::<Op, V, 4>(params, slots),
+        }
+    }
+    grid::let_next_start();
+}
+
+/// The same, of a number of columns that is known.
+///
+/// # Safety
+///
+/// As there.
+#[inline(always)]
+unsafe fn of<Op: Monoid, const V: usize, const INNER: usize>(
+    params: &ColumnParams<Op>,
+    slots: Shared<Op::Acc>,
+) {
+    if held::<Op>(V) * INNER * size_of::<Op::Acc>() > MAX_HELD || V > MAX_VECTOR || !Op::COMMUTATIVE {
+        return;
+    }
+    let (op, thread, groups) = (&params.op, thread_idx_x(), params.groups);
+    let several = groups <= 32;
+    let (outer, k, there) = if several {
+        let outer = block_idx_x() as u64 * (THREADS / groups) as u64 + (thread / groups) as u64;
+        (outer, 0, outer < params.outer)
+    } else {
+        ((block_idx_x() / params.chunks) as u64, block_idx_x() % params.chunks, true)
+    };
+    let group = thread & (groups - 1);
+    let start = k as u64 * params.chunk;
+    let len = params.chunk.min(params.n - start);
+    let first = (outer * params.n + start) * INNER as u64;
+    let mut acc = [[op.identity(); V]; INNER];
+    if there {
+        let items = params.input.wrapping_add(first as usize);
+        // SAFETY: the chunk's items.
+        acc = unsafe { fold::<Op, V, INNER>(op, items, start, len, group, groups) };
+    }
+    // How many lanes, and so groups, there are.
+    let (lanes, present) = if Op::ANY_ORDER {
+        (None, len.div_ceil(V as u64).min(groups as u64) as u32)
+    } else {
+        let lanes = len.min(groups as u64 * V as u64) as u32;
+        (Some(lanes), lanes.div_ceil(V as u32))
+    };
+    let mut values = [op.identity(); INNER];
+    let mut c = 0;
+    while c < INNER {
+        let acc = if Op::ANY_ORDER { acc[c][0] } else { lanes::combine_slots(op, acc[c], group, lanes) };
+        values[c] = if several {
+            // SAFETY: the whole warp.
+            unsafe { warp::reduce_width(op, acc, thread % 32, groups, Some(present)) }
+        } else {
+            let slots = slots.from(c * block::SHARED);
+            // SAFETY: the whole block, for each column slots of its own.
+            unsafe { block::reduce_width(op, acc, thread, groups, Some(present), slots) }
+        };
+        c += 1;
+    }
+    let output = params.output.wrapping_add((outer * INNER as u64) as usize);
+    if params.chunks == 1 {
+        if group == 0 && there {
+            let mut c = 0;
+            while c < INNER {
+                // SAFETY: one thread a column.
+                unsafe { global::store(output.wrapping_add(c), op.finish(values[c])) };
+                c += 1;
+            }
+        }
+        return;
+    }
+    if thread >= 32 {
+        return;
+    }
+    let partials = params.partials.wrapping_add((outer * INNER as u64 * params.chunks as u64) as usize);
+    let of_column = |c: usize| partials.wrapping_add(c * params.chunks as usize);
+    let mut finished = 0;
+    let ticket = params.tickets.wrapping_add(outer as usize);
+    if thread == 0 {
+        let mut c = 0;
+        while c < INNER {
+            // SAFETY: one block, one chunk of each column.
+            unsafe { global::store(of_column(c).wrapping_add(k as usize), values[c]) };
+            c += 1;
+        }
+        // As in `rows`: the partials are visible before the ticket is.
+        // SAFETY: a ticket of this launch.
+        finished = unsafe { atomic::fetch_add(ticket, 1, AcqRel, Gpu) };
+    }
+    // SAFETY: the whole first warp is here.
+    if unsafe { shuffle_idx(FULL, finished, 0) } + 1 != params.chunks {
+        return;
+    }
+    // SAFETY: the whole first warp is here.
+    unsafe { sync_warp(FULL) };
+    let mut c = 0;
+    while c < INNER {
+        nounroll();
+        // SAFETY: all chunks' values are written.
+        let acc = unsafe { device::fold_partials(op, of_column(c), params.chunks, thread) };
+        if thread == 0 {
+            // SAFETY: one thread a column.
+            unsafe { global::store(output.wrapping_add(c), op.finish(acc)) };
+        }
+        c += 1;
+    }
+    if thread == 0 {
+        // SAFETY: the last to use it.
+        unsafe { global::store(ticket, 0) };
+    }
+}
+
+/// A thread's lanes of every column; of any order, a value for each in slot 0.
+///
+/// # Safety
+///
+/// `items` leads to `len * INNER` readable ones, the first of which has index `start` in its column.
+#[inline(always)]
+unsafe fn fold<Op: Monoid, const V: usize, const INNER: usize>(
+    op: &Op,
+    items: *const Op::Item,
+    start: u64,
+    len: u64,
+    group: u32,
+    groups: u32,
+) -> [[Op::Acc; V]; INNER] {
+    let mut acc = [[op.identity(); V]; INNER];
+    let aligned = !global::is_vector::<Op::Item, V>() || items.addr().is_multiple_of(VECTOR_BYTES);
+    let mut row = group as u64 * V as u64;
+    let step = groups as u64 * V as u64;
+    let first = row;
+    while row < len {
+        nounroll();
+        let from = items.wrapping_add((row * INNER as u64) as usize);
+        let whole = row + V as u64 <= len;
+        // Item `slot * INNER + c` of these is slot `slot` of column `c`.
+        let batch: [[Op::Item; V]; INNER] = if whole && aligned {
+            // SAFETY: as many vectors as there are columns.
+            core::array::from_fn(|v| unsafe { global::load_neighbours(from.wrapping_add(v * V)) })
+        } else {
+            cold_path();
+            // The last item stands in for those that are not there.
+            let last = ((len - row) * INNER as u64 - 1) as usize;
+            core::array::from_fn(|v| {
+                core::array::from_fn(|i| {
+                    let at = v * V + i;
+                    // SAFETY: an item of the chunk.
+                    unsafe { global::load(from.wrapping_add(if at < last { at } else { last })) }
+                })
+            })
+        };
+        let mut slot = 0;
+        while slot < V {
+            let index = start + row + slot as u64;
+            if whole || row + (slot as u64) < len {
+                let mut c = 0;
+                while c < INNER {
+                    let at = slot * INNER + c;
+                    let item = batch[at / V][at % V];
+                    let to = if Op::ANY_ORDER { 0 } else { slot };
+                    let begun = row != first || (Op::ANY_ORDER && slot > 0);
+                    acc[c][to] = if begun { op.push(acc[c][to], item, index) } else { op.lift(item, index) };
+                    c += 1;
+                }
+            }
+            slot += 1;
+        }
+        row += step;
+    }
+    acc
+}
