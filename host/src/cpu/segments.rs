@@ -179,7 +179,7 @@ fn of_plan<T: Plain>(folder: &dyn Fold<T>, items: &[T], plan: &SegmentPlan) {
         let (mut worker, mut pieces) = (folder.worker(), Vec::new());
         Box::new(move |number| {
             let mut first = number as u64 * block;
-            for k in first..segments.min(first + block) {
+            for k in number as u64 * block..segments.min((number as u64 + 1) * block) {
                 let Range { start, end } = plan.range(k);
                 if end - start <= longest_chunk::<T>() {
                     pieces.push(Piece { start, len: end - start, index: 0 });
@@ -267,8 +267,8 @@ unsafe fn in_place<T: Plain>(folder: &dyn Fold<T>, first: *const T, kept: &[Axis
     let lowest: i64 = kept.iter().map(steps).filter(|&steps| steps < 0).sum();
     let highest: i64 = kept.iter().map(steps).filter(|&steps| steps > 0).sum();
     // SAFETY: the position with the least offset is one of the layout's.
-    let memory =
-        Memory { first: unsafe { first.offset(lowest as isize) }, len: (highest - lowest) as u64 + n };
+    let lowest_item = unsafe { first.offset(lowest as isize) };
+    let memory = Memory { first: lowest_item, len: (highest - lowest) as u64 + n };
     let all = bytes::<T>(n).saturating_mul(segments);
     if n > longest_chunk::<T>() {
         let worker = || -> Box<dyn FnMut(usize) + '_> {
