@@ -27,14 +27,17 @@ const BATCH: u64 = 256;
 /// Bytes of gathered items that stay in the caches next to a core.
 const TILE_BYTES: u64 = 128 << 10;
 
-/// The same where whole cache lines are worth more.
-const LARGE_TILE_BYTES: u64 = 512 << 10;
+/// The same where reading whole lines of memory, and several of them in a page, is worth more.
+const LARGE_TILE_BYTES: u64 = 2 << 20;
 
 /// The most segments that are gathered together.
 const WIDEST_TILE: u64 = 4096;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
+
+/// Lines side by side that are read where segments are long: each row is in a page of its own.
+const LINES: u64 = 4;
 
 /// The operators of the segments.
 pub(crate) enum Operators<'a, Op> {
@@ -176,7 +179,7 @@ fn of_plan<T: Plain>(folder: &dyn Fold<T>, items: &[T], plan: &SegmentPlan) {
         let (mut worker, mut pieces) = (folder.worker(), Vec::new());
         Box::new(move |number| {
             let mut first = number as u64 * block;
-            for k in first..segments.min(first + block) {
+            for k in number as u64 * block..segments.min((number as u64 + 1) * block) {
                 let Range { start, end } = plan.range(k);
                 if end - start <= longest_chunk::<T>() {
                     pieces.push(Piece { start, len: end - start, index: 0 });
@@ -264,8 +267,8 @@ unsafe fn in_place<T: Plain>(folder: &dyn Fold<T>, first: *const T, kept: &[Axis
     let lowest: i64 = kept.iter().map(steps).filter(|&steps| steps < 0).sum();
     let highest: i64 = kept.iter().map(steps).filter(|&steps| steps > 0).sum();
     // SAFETY: the position with the least offset is one of the layout's.
-    let memory =
-        Memory { first: unsafe { first.offset(lowest as isize) }, len: (highest - lowest) as u64 + n };
+    let lowest_item = unsafe { first.offset(lowest as isize) };
+    let memory = Memory { first: lowest_item, len: (highest - lowest) as u64 + n };
     let all = bytes::<T>(n).saturating_mul(segments);
     if n > longest_chunk::<T>() {
         let worker = || -> Box<dyn FnMut(usize) + '_> {
@@ -330,8 +333,6 @@ impl<T: Plain> Tile<'_, T> {
     ///
     /// As for [`reduce_segments`].
     unsafe fn gather(&self, range: Range<u64>, gathered: &mut Vec<T>) -> u64 {
-        /// Items of each segment that are read before the next segment's.
-        const ROWS: usize = 16;
         let len = (range.end - range.start) as usize;
         // Powers of two would meet in the same sets of a cache.
         let pitch = if size_of::<T>() * len >= 1024 { len + LINE.div_ceil(size_of::<T>()) } else { len };
@@ -340,24 +341,29 @@ impl<T: Plain> Tile<'_, T> {
             gathered.resize(width * pitch, zeroed());
         }
         let mut walk = Walk::from(self.reduced, range.start);
+        // From the last position it goes on at the first one, which is as good as any.
+        let mut ahead = walk.clone();
+        if self.across {
+            (0..AHEAD).for_each(|_| ahead.step(1));
+        }
         let mut done = 0;
         while done < len {
             let (left, inner) = walk.run();
             if self.across {
-                let mut offsets = [0; ROWS];
-                let rows = ROWS.min(len - done);
-                for offset in &mut offsets[..rows] {
-                    *offset = walk.offset() as isize;
-                    walk.step(1);
-                }
+                // Item by item: a line of memory is read once, and the places written to, one in each segment, stay in
+                // the cache for the items that follow.
+                // SAFETY: items of the layout, as far as the width goes.
+                unsafe { fetch(self.first.offset(ahead.offset() as isize), width, stride) };
+                ahead.step(1);
+                // SAFETY: an item of the layout.
+                let item = unsafe { self.first.offset(walk.offset() as isize) };
+                let place = gathered[done..].as_mut_ptr();
                 for j in 0..width {
-                    let places = &mut gathered[j * pitch + done..][..rows];
-                    for (place, offset) in places.iter_mut().zip(offsets) {
-                        // SAFETY: an item of the layout.
-                        *place = unsafe { self.first.offset(offset + j as isize * stride).read() };
-                    }
+                    // SAFETY: an item of the layout; a place within `width` times `pitch`.
+                    unsafe { place.add(j * pitch).write(item.offset(j as isize * stride).read()) };
                 }
-                done += rows;
+                walk.step(1);
+                done += 1;
                 continue;
             }
             let take = left.min((len - done) as u64) as usize;
@@ -380,6 +386,29 @@ impl<T: Plain> Tile<'_, T> {
         }
         pitch as u64
     }
+}
+
+/// Rows that are fetched before they are read: each may be in a page of its own, where processors fetch nothing ahead.
+const AHEAD: usize = 8;
+
+/// Tells the processor that some lines, [`LINES`] at most, will be read.
+///
+/// # Safety
+///
+/// `width` items, `stride` apart, may be read.
+#[inline(always)]
+unsafe fn fetch<T>(first: *const T, width: usize, stride: isize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let a_line = (LINE / size_of::<T>().max(1) / stride.unsigned_abs().max(1)).max(1);
+        for j in (0..width).step_by(a_line).take(LINES as usize) {
+            // SAFETY: one of the items.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(first.offset(j as isize * stride).cast()) };
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (first, width, stride);
 }
 
 /// Segments whose items do not lie side by side: those that are neighbours in memory are gathered together, so that
@@ -407,11 +436,14 @@ unsafe fn gathered<T: Plain>(folder: &dyn Fold<T>, first: *const T, layout: &Lay
 
     let long = n > longest_chunk::<T>();
     let segment_bytes = bytes::<T>(n.min(longest_chunk::<T>()));
-    let whole_lines = (LINE.div_ceil(size_of::<T>().max(1)) as u64).min(LARGE_TILE_BYTES / segment_bytes);
-    let width = (TILE_BYTES / segment_bytes)
+    let one_line = LINE.div_ceil(size_of::<T>().max(1)) as u64;
+    let whole_lines = (LINES * one_line).min(LARGE_TILE_BYTES / segment_bytes.max(1));
+    let share = line.len.div_ceil(2 * rayon::current_num_threads() as u64);
+    let width = (TILE_BYTES / segment_bytes.max(1))
         .max(if across { whole_lines } else { 1 })
-        .clamp(1, WIDEST_TILE)
-        .min(line.len);
+        .min(WIDEST_TILE)
+        .min(share.max(one_line))
+        .clamp(1, line.len);
     let tiles_a_line = line.len.div_ceil(width);
     let tiles = segments / line.len * tiles_a_line;
     let all = bytes::<T>(n).saturating_mul(segments);

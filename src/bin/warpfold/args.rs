@@ -62,13 +62,11 @@ pub struct Reduce {
     #[arg(long, value_name = "NUMBER", value_parser = parse_ddof, allow_negative_numbers = true)]
     pub ddof: Option<f64>,
 
-    /// An axis to reduce, counted from 0, or from -1 for the last: a result for every position on the others. May be
-    /// repeated
+    /// An axis to reduce, counted from 0, or backwards from -1; may be repeated
     #[arg(long, value_name = "K", allow_negative_numbers = true, conflicts_with = "offsets")]
     pub axis: Vec<i64>,
 
-    /// Where segments begin and end: a file of m + 1 integers of any type, none less than the one before. A result
-    /// for each of the m segments
+    /// A file of integers, where segments begin and the last one ends: a result for each
     #[arg(long, value_name = "FILE")]
     pub offsets: Option<PathBuf>,
 
