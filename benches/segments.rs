@@ -1,8 +1,8 @@
 //! Reductions of many segments on a GPU: every shape of 2^26 and 2^20 items, every strategy that takes it, by CUDA events
 //! on a stream and in graph replay.
 //!
-//! `cargo bench --features cuda --bench segments`, or `./run.sh bench-segments` in a bundle; words after `--` choose
-//! sections (`rows`, `odd`, `columns`, `irregular`, `mss`, `small`, `tuning`). Calls read slots of a 4 GiB buffer in turn.
+//! `cargo bench --features cuda --bench segments`, or `bin/bench-segments` of a bundle; words after `--` choose
+//! sections (`rows`, `odd`, `columns`, `irregular`, `mss`, `small`, `ops`). Calls read slots of a 4 GiB buffer in turn.
 //! CSV goes to standard output, and to `segments.csv` in the folder that `WARPFOLD_OUT` names. The limit is what
 //! `benches/peers/cub.cu` measures in the same call.
 

@@ -4,6 +4,10 @@
 //! Most run on every backend at hand (see `support::engines`). Where a GPU is missing, its tests say so and do
 //! nothing; with `WARPFOLD_REQUIRE_GPU=1` they fail.
 
+#[cfg_attr(
+    feature = "device-tests-only",
+    allow(dead_code, unused_macros, unused_imports, reason = "for the tests that are left out")
+)]
 mod support;
 
 #[cfg(not(feature = "device-tests-only"))]

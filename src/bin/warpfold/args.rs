@@ -74,7 +74,7 @@ pub struct Reduce {
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 
-    /// Where to compute; auto takes the GPU if there is one, else the CPU
+    /// Where to compute; auto takes the GPU if there is one that has kernels for all of it, else the CPU
     #[arg(long, value_enum, default_value_t = BackendChoice::Auto)]
     pub backend: BackendChoice,
 
@@ -175,7 +175,7 @@ pub struct Info {
 /// `--backend`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum BackendChoice {
-    /// The GPU if there is one, else the CPU
+    /// The GPU if there is one that has kernels for all of it, else the CPU
     Auto,
     /// All cores of this machine
     Cpu,

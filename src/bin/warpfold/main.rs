@@ -17,8 +17,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
+use warpfold::Engine;
 
-use crate::args::{Args, Command, Reduce};
+use crate::args::{Args, BackendChoice, Command, Reduce};
 use crate::error::Error;
 use crate::input::{Array, Reading};
 use crate::ops::{Findings, Op, Options};
@@ -77,14 +78,25 @@ fn run_reduce(args: &Reduce) -> Result<String, Error> {
     }
     let n = array.data.len() as u64;
     let (over, shape) = segments::find(args, &array)?;
-    let engine = ops::engine(args.backend)?;
     let options = Options { nan: args.nan, ddof: args.ddof.unwrap_or(0.0) };
-    let start = Instant::now();
-    let mut results = Vec::with_capacity(list.len());
-    for &op in &list {
-        let found = ops::evaluate(&engine, op, options, &over, &array, with.as_ref())?;
-        results.push((op.name(), found));
+    let mut start = Instant::now();
+    let evaluate = |engine: &Engine| -> Result<Vec<_>, Error> {
+        let found =
+            |&op: &Op| Ok((op.name(), ops::evaluate(engine, op, options, &over, &array, with.as_ref())?));
+        list.iter().map(found).collect()
+    };
+    let mut engine = ops::engine(args.backend)?;
+    let mut results = evaluate(&engine);
+    if args.backend == BackendChoice::Auto
+        && let Err(Error::Backend(warpfold::Error::NoKernel { .. } | warpfold::Error::NotCompiled { .. })) =
+            results
+    {
+        // The choice is ours, and the CPU has all operators: for all of them, so that one backend is what is reported.
+        engine = Engine::cpu();
+        start = Instant::now();
+        results = evaluate(&engine);
     }
+    let mut results = results?;
     let elapsed_ms = start.elapsed().as_nanos() as f64 / 1e6;
     if let (Some(path), [op], [(_, Findings::Many(found))], Some(shape)) =
         (&args.out, &list[..], &results[..], &shape)
