@@ -152,6 +152,9 @@ fn distributions(total: usize, m: usize) -> Vec<(&'static str, Vec<usize>)> {
     vec![("uniform", uniform), ("power", power), ("giant", giant), ("alternating", alternating)]
 }
 
+/// Enqueues call number so many.
+type Enqueue<'a> = dyn Fn(usize, &Bench<'_>) -> Result<(), Box<dyn Error>> + 'a;
+
 /// What the measurements share.
 struct Bench<'a> {
     engine: &'a Engine,
@@ -268,10 +271,7 @@ impl<'a> Bench<'a> {
     }
 
     /// The median time of a call, in microseconds, of calls one behind the other.
-    fn time_stream(
-        &self,
-        enqueue: &dyn Fn(usize, &Bench<'_>) -> Result<(), Box<dyn Error>>,
-    ) -> Result<f64, Box<dyn Error>> {
+    fn time_stream(&self, enqueue: &Enqueue<'_>) -> Result<f64, Box<dyn Error>> {
         let mut call = 0;
         let mut some = |count: usize| -> Result<f64, Box<dyn Error>> {
             self.events.record(0, self.stream);
@@ -295,7 +295,7 @@ impl<'a> Bench<'a> {
     /// The same in graph replay.
     fn time_graph(
         &self,
-        enqueue: &dyn Fn(usize, &Bench<'_>) -> Result<(), Box<dyn Error>>,
+        enqueue: &Enqueue<'_>,
         needs_room: bool,
         warm_up: impl Fn() -> Result<(), warpfold::Error>,
     ) -> Result<f64, Box<dyn Error>> {

@@ -198,27 +198,33 @@ unsafe fn part_value<Op: Monoid, const V: usize>(
         let mut begun = false;
         while i < len {
             nounroll();
-            // Those that there are: as many as `left` says.
-            let left = ((len - i).div_ceil(parts)).min(BATCH as u64) as u32;
-            let mut from = next;
-            let batch: [_; BATCH] = core::array::from_fn(|u| {
-                let item = load(from, (u as u32) < left);
-                from = step(from, apart);
-                item
-            });
-            let mut u = 0;
-            while u < BATCH {
-                if (u as u32) < left {
-                    // SAFETY: loaded under the same condition.
+            if i + (BATCH as u64 - 1) * parts < len {
+                // All there: nothing to ask.
+                let mut from = next;
+                let batch: [_; BATCH] = core::array::from_fn(|_| {
+                    let item = load(from, true);
+                    from = step(from, apart);
+                    item
+                });
+                let mut u = 0;
+                while u < BATCH {
+                    // SAFETY: loaded.
                     let item = unsafe { batch[u].assume_init() };
                     let index = start + i + u as u64 * parts;
                     acc = if begun || u > 0 { op.push(acc, item, index) } else { op.lift(item, index) };
+                    u += 1;
                 }
-                u += 1;
+                next = from;
+                i += BATCH as u64 * parts;
+            } else {
+                cold_path();
+                // SAFETY: loaded.
+                let item = unsafe { load(next, true).assume_init() };
+                acc = if begun { op.push(acc, item, start + i) } else { op.lift(item, start + i) };
+                next = step(next, apart);
+                i += parts;
             }
             begun = opaque(1) != 0;
-            i += BATCH as u64 * parts;
-            next = from;
         }
         return (acc, len.min(parts) as u32);
     }
@@ -245,26 +251,34 @@ unsafe fn part_value<Op: Monoid, const V: usize>(
                 let mut begun = false;
                 while i < strip_end {
                     nounroll();
-                    const BATCH: usize = 8;
-                    let left = (strip_end - i).min(BATCH as u64) as u32;
-                    let batch: [_; BATCH] = core::array::from_fn(|u| {
-                        let item = load(next, (u as u32) < left);
-                        next = step(next, if (u as u32) < left { params.stride } else { 0 });
-                        item
-                    });
-                    let mut u = 0;
-                    while u < BATCH {
-                        if (u as u32) < left {
-                            // SAFETY: loaded under the same condition.
+                    const BATCH: u64 = 8;
+                    let taken = if i + BATCH <= strip_end {
+                        // All there: nothing to ask.
+                        let batch: [_; BATCH as usize] = core::array::from_fn(|_| {
+                            let item = load(next, true);
+                            next = step(next, params.stride);
+                            item
+                        });
+                        let mut u = 0;
+                        while u < BATCH as usize {
+                            // SAFETY: loaded.
                             let item = unsafe { batch[u].assume_init() };
                             let index = start + i + u as u64;
                             acc =
                                 if begun || u > 0 { op.push(acc, item, index) } else { op.lift(item, index) };
+                            u += 1;
                         }
-                        u += 1;
-                    }
+                        BATCH
+                    } else {
+                        cold_path();
+                        // SAFETY: loaded.
+                        let item = unsafe { load(next, true).assume_init() };
+                        acc = if begun { op.push(acc, item, start + i) } else { op.lift(item, start + i) };
+                        next = step(next, params.stride);
+                        1
+                    };
                     begun = opaque(1) != 0;
-                    i += left as u64;
+                    i += taken;
                 }
                 counter.push(op, acc);
             }
@@ -288,22 +302,15 @@ unsafe fn part_value<Op: Monoid, const V: usize>(
         let mut round = lane as u64;
         let mut next = place(round);
         let mut begun = false;
+        let count = rounds::<Op>();
         while round < len {
             nounroll();
-            let count = rounds::<Op>();
-            // Rounds of which all lanes here have an item, and the lanes that have one in the round after those.
-            let left = len - round;
-            let whole = ((left + (lanes - here) as u64) / lanes as u64).min(count as u64) as u32;
-            let short = left.saturating_sub(whole as u64 * lanes as u64).min(here as u64) as u32;
-            let all = whole == count as u32 && here == LANES as u32;
-            let wanted = |j: usize, b: usize| {
-                let b = b as u32;
-                all || b < here && ((j as u32) < whole || (j as u32 == whole && b < short))
-            };
-            let mut batch = [[MaybeUninit::uninit(); LANES]; ROUNDS];
-            let mut row = next;
-            let mut j = 0;
-            if all {
+            let last = round + (count as u64 - 1) * lanes as u64 + LANES as u64 - 1;
+            if here == LANES as u32 && last < len {
+                // All there: nothing to ask.
+                let mut batch = [[MaybeUninit::uninit(); LANES]; ROUNDS];
+                let mut row = next;
+                let mut j = 0;
                 while j < count {
                     let mut from = row;
                     let mut b = 0;
@@ -315,49 +322,45 @@ unsafe fn part_value<Op: Monoid, const V: usize>(
                     row = step(row, apart);
                     j += 1;
                 }
-            } else {
-                cold_path();
+                let mut j = 0;
                 while j < count {
-                    let mut from = row;
                     let mut b = 0;
                     while b < LANES {
-                        batch[j][b] = load(from, wanted(j, b));
-                        from = step(from, params.stride);
-                        b += 1;
-                    }
-                    row = step(row, apart);
-                    j += 1;
-                }
-            }
-            if all && !begun {
-                acc = core::array::from_fn(|b| {
-                    // SAFETY: loaded.
-                    op.lift(unsafe { batch[0][b].assume_init() }, start + round + b as u64)
-                });
-            }
-            let mut j = 0;
-            while j < count {
-                let mut b = 0;
-                while b < LANES {
-                    let index = start + round + j as u64 * lanes as u64 + b as u64;
-                    if all {
-                        if j > 0 || begun {
-                            // SAFETY: loaded.
-                            acc[b] = op.push(acc[b], unsafe { batch[j][b].assume_init() }, index);
-                        }
-                    } else if wanted(j, b) {
-                        // SAFETY: loaded under the same condition.
+                        // SAFETY: loaded.
                         let item = unsafe { batch[j][b].assume_init() };
+                        let index = start + round + j as u64 * lanes as u64 + b as u64;
                         acc[b] =
                             if begun || j > 0 { op.push(acc[b], item, index) } else { op.lift(item, index) };
+                        b += 1;
+                    }
+                    j += 1;
+                }
+                next = row;
+                round += count as u64 * lanes as u64;
+            } else {
+                cold_path();
+                // One round, of the lanes that have an item in it.
+                let left = (len - round).min(here as u64) as u32;
+                let mut from = next;
+                let batch: [_; LANES] = core::array::from_fn(|b| {
+                    let item = load(from, (b as u32) < left);
+                    from = step(from, params.stride);
+                    item
+                });
+                let mut b = 0;
+                while b < LANES {
+                    if (b as u32) < left {
+                        // SAFETY: loaded under the same condition.
+                        let item = unsafe { batch[b].assume_init() };
+                        let index = start + round + b as u64;
+                        acc[b] = if begun { op.push(acc[b], item, index) } else { op.lift(item, index) };
                     }
                     b += 1;
                 }
-                j += 1;
+                next = step(next, apart);
+                round += lanes as u64;
             }
             begun = opaque(1) != 0;
-            round += count as u64 * lanes as u64;
-            next = row;
         }
         if here > 1 {
             acc[0] = op.combine(acc[0], acc[1]);

@@ -1,6 +1,6 @@
 //! Segments of an array of any axes: some are kept, some reduced, at whatever distances their items lie.
 //!
-//! Each item's place is computed from its number. Where the axes make [`rows`](super::rows) or
+//! Each item's place is computed from its number. Where the axes make [`rows`] or
 //! [`columns`](super::columns), those are faster; this serves all else: several axes with gaps between, reversed and
 //! broadcast ones.
 
@@ -151,7 +151,8 @@ pub unsafe fn gather<Op: Monoid, const V: usize>(
         let (lane, group) = (thread % 32, thread & (groups - 1));
         let a_block = (THREADS >> groups.trailing_zeros()) as u64;
         // The first segment of this warp's: the whole warp goes on until none of its segments is left.
-        let mut first = block_idx_x() as u64 * a_block + (thread / 32 * 32 >> groups.trailing_zeros()) as u64;
+        let mut first =
+            block_idx_x() as u64 * a_block + ((thread / 32 * 32) >> groups.trailing_zeros()) as u64;
         while first < params.m {
             nounroll();
             let segment = first + (lane >> groups.trailing_zeros()) as u64;

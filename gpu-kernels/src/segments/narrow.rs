@@ -183,25 +183,20 @@ unsafe fn fold<Op: Monoid, const V: usize, const INNER: usize>(
         let from = items.wrapping_add((row * INNER as u64) as usize);
         let whole = row + V as u64 <= len;
         // Item `slot * INNER + c` of these is slot `slot` of column `c`.
-        let batch: [[Op::Item; V]; INNER] = if whole && aligned {
-            // SAFETY: as many vectors as there are columns.
-            core::array::from_fn(|v| unsafe { global::load_neighbours(from.wrapping_add(v * V)) })
-        } else {
-            cold_path();
-            // The last item stands in for those that are not there.
-            let last = ((len - row) * INNER as u64 - 1) as usize;
-            core::array::from_fn(|v| {
-                core::array::from_fn(|i| {
-                    let at = v * V + i;
-                    // SAFETY: an item of the chunk.
-                    unsafe { global::load(from.wrapping_add(if at < last { at } else { last })) }
+        if whole {
+            let batch: [[Op::Item; V]; INNER] = if aligned {
+                // SAFETY: as many vectors as there are columns.
+                core::array::from_fn(|v| unsafe { global::load_neighbours(from.wrapping_add(v * V)) })
+            } else {
+                cold_path();
+                core::array::from_fn(|v| {
+                    // SAFETY: items of the chunk.
+                    core::array::from_fn(|i| unsafe { global::load(from.wrapping_add(v * V + i)) })
                 })
-            })
-        };
-        let mut slot = 0;
-        while slot < V {
-            let index = start + row + slot as u64;
-            if whole || row + (slot as u64) < len {
+            };
+            let mut slot = 0;
+            while slot < V {
+                let index = start + row + slot as u64;
                 let mut c = 0;
                 while c < INNER {
                     let at = slot * INNER + c;
@@ -211,8 +206,27 @@ unsafe fn fold<Op: Monoid, const V: usize, const INNER: usize>(
                     acc[c][to] = if begun { op.push(acc[c][to], item, index) } else { op.lift(item, index) };
                     c += 1;
                 }
+                slot += 1;
             }
-            slot += 1;
+        } else {
+            cold_path();
+            let mut slot = 0;
+            while slot < V {
+                let index = start + row + slot as u64;
+                if row + (slot as u64) < len {
+                    let mut c = 0;
+                    while c < INNER {
+                        // SAFETY: an item of the chunk.
+                        let item = unsafe { global::load(from.wrapping_add(slot * INNER + c)) };
+                        let to = if Op::ANY_ORDER { 0 } else { slot };
+                        let begun = row != first || (Op::ANY_ORDER && slot > 0);
+                        acc[c][to] =
+                            if begun { op.push(acc[c][to], item, index) } else { op.lift(item, index) };
+                        c += 1;
+                    }
+                }
+                slot += 1;
+            }
         }
         row += step;
     }

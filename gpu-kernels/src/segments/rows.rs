@@ -318,46 +318,34 @@ pub unsafe fn large<Op: Monoid, const V: usize, const U: usize>(
     shared: Shared<Op::Acc>,
 ) {
     grid::wait_for_previous();
-    let blocks_a_row = params.chunks.div_ceil(params.chunks_a_block);
+    // Blocks of long chunks have one each: a loop over several would cost registers, and so blocks at once.
+    let chunks_a_block = if groups == MAX_GROUPS { 1 } else { params.chunks_a_block };
+    let blocks_a_row = params.chunks.div_ceil(chunks_a_block);
     let row = block_idx_x() / blocks_a_row;
-    let mut k = (block_idx_x() - row * blocks_a_row) * params.chunks_a_block;
-    let end = params.chunks.min(k + params.chunks_a_block);
+    let mut k = (block_idx_x() - row * blocks_a_row) * chunks_a_block;
+    let end = params.chunks.min(k + chunks_a_block);
     let done = end - k;
-    let partials = params.partials.wrapping_add((row as u64 * params.chunks as u64) as usize);
+    let array = params.array(row as u64);
     let mut slots = 0;
-    while k < end {
+    loop {
         nounroll();
         let start = k as u64 * params.chunk;
         let len = params.chunk.min(params.n - start);
         // One chunk's slots are read while the next one's are written; a barrier lies between every other use.
         let shared = shared.from(slots);
         slots ^= blocks::SHARED;
-        let acc = if Op::ANY_ORDER || !Op::COMMUTATIVE {
-            let array = params.array(row as u64);
+        let acc = if Op::ANY_ORDER || !Op::COMMUTATIVE || groups == MAX_GROUPS {
             // SAFETY: the caller's promise.
             unsafe {
                 device::chunk_value::<Op, V, U>(&array, start, len, groups, groups == MAX_GROUPS, shared)
             }
-        } else if groups < MAX_GROUPS {
+        } else {
             // SAFETY: the caller's promise.
             unsafe {
                 in_place::<Op, V, true>(
                     &params.op,
                     params.reach(),
-                    params.row(row as u64),
-                    start,
-                    len as u32,
-                    groups,
-                    shared,
-                )
-            }
-        } else {
-            // SAFETY: the caller's promise; a chunk has less than 2^32 items up to 2^40 of them.
-            unsafe {
-                in_place::<Op, V, false>(
-                    &params.op,
-                    params.reach(),
-                    params.row(row as u64),
+                    array.input,
                     start,
                     len as u32,
                     groups,
@@ -367,13 +355,16 @@ pub unsafe fn large<Op: Monoid, const V: usize, const U: usize>(
         };
         if thread_idx_x() == 0 {
             // SAFETY: one block, one chunk, one partial.
-            unsafe { global::store(partials.wrapping_add(k as usize), acc) };
+            unsafe { global::store(array.partials.wrapping_add(k as usize), acc) };
         }
         k += 1;
+        if groups == MAX_GROUPS || k >= end {
+            break;
+        }
     }
     grid::let_next_start();
     // SAFETY: the whole block; so many more chunks are done, by its thread 0.
-    unsafe { finish_chunks(&params.array(row as u64), done) };
+    unsafe { finish_chunks(&array, done) };
 }
 
 /// The value of a chunk of at most [`VECTORS_IN_FLIGHT`] vectors for each thread, in thread 0.

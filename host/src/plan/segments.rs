@@ -240,9 +240,10 @@ impl SegmentPlanner {
             SegmentStrategy::Thread | SegmentStrategy::Small => {
                 let bytes = n.max(1).saturating_mul(self.layout.item_bytes.max(1) as u64);
                 let fit = (TILE_BYTES as u64 / bytes).max(1);
-                // Whole passes of the block's threads, where that wastes little of the tile.
+                // Whole passes of the block's threads, unless that leaves more of the tile empty than threads idle.
                 let pass = (THREADS / shape.groups.clamp(1, 32)) as u64;
-                let fit = if fit >= 4 * pass { fit / pass * pass } else { fit };
+                let whole = fit / pass * pass;
+                let fit = if whole * fit.div_ceil(pass) * pass >= fit * fit { whole } else { fit };
                 let forced = self.settings.rows_a_tile.map_or(fit, |rows| (rows.max(1) as u64).min(fit));
                 plan.rows_a_tile = forced as u32;
                 m.div_ceil(forced)
@@ -263,17 +264,20 @@ impl SegmentPlanner {
                 let several = [8, 4, 2].into_iter().find(|&several| {
                     chunks >= 2 * several && blocks(several) >= enough && several * bytes <= BLOCK_BYTES
                 });
-                let several = several.unwrap_or(1);
+                let several = several.filter(|_| shape.groups < MAX_GROUPS).unwrap_or(1);
                 plan.chunks_a_block = self
                     .settings
                     .chunks_a_block
                     .map_or(several as u32, |forced| forced.clamp(1, chunks as u32));
+                if shape.groups == MAX_GROUPS {
+                    plan.chunks_a_block = 1;
+                }
                 blocks(plan.chunks_a_block as u64)
             }
             SegmentStrategy::Columns => {
                 let Arrangement::Columns { inner, .. } = arrangement else { unreachable!("checked") };
                 self.split_columns(&mut plan, inner);
-                let outer = if inner == 0 { 0 } else { m / inner };
+                let outer = m.checked_div(inner).unwrap_or(0);
                 let tiles = inner.div_ceil(plan.width as u64);
                 if chunks > 1 {
                     plan.tickets = outer.saturating_mul(tiles);
