@@ -338,7 +338,7 @@ macro_rules! __segment_body {
     ($op:ty, narrow, $params:expr) => {
         $crate::segments::narrow::narrow::<$op, { $crate::__vector!($op) }>(
             $params,
-            $crate::__accs!($op, $crate::segments::narrow::MAX_INNER * $crate::block::SHARED),
+            $crate::__accs!($op, $crate::segments::narrow::slots::<$op>()),
         )
     };
     ($op:ty, gather, $params:expr) => {

@@ -217,6 +217,8 @@ fn columns<Op: Monoid<Output: PartialEq + std::fmt::Debug>>(op: Op, make: fn(usi
         (40, 3 * vector - 1, 2),
         (300, 4 * vector * 8, 4),
         (9, vector * 60 + 1, 3),
+        (2, 100 * vector + 3, 8),
+        (1, 2048 * vector + 9, 8),
         (1, 2048 * vector + 5, 3),
         (2, 2100 * vector, 2),
     ] {

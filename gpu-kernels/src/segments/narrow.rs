@@ -1,4 +1,4 @@
-//! Few columns: `[outer][n][inner]` without gaps, `inner` from 2 to 4, reduced along `n`.
+//! Few columns: `[outer][n][inner]` without gaps, `inner` of 2, 3, 4 or 8, reduced along `n`.
 //!
 //! Neighbouring threads that read neighbouring columns would read too few bytes at once. Here a group of threads reads all
 //! columns as the one array that they are, and each thread keeps its lanes of every column apart: what is a vector of
@@ -18,10 +18,28 @@ use super::{THREADS, columns::ColumnParams};
 use crate::{block, device, lanes, warp};
 
 /// The most columns.
-pub const MAX_INNER: usize = 4;
+pub const MAX_INNER: usize = 8;
+
+/// Is there a kernel for so many columns?
+pub const fn is_narrow(inner: u64) -> bool {
+    matches!(inner, 2..=4 | 8)
+}
 
 /// Bytes of accumulators that a thread holds at most.
-pub const MAX_HELD: usize = 160;
+pub const MAX_HELD: usize = 256;
+
+/// Slots in shared memory, one a warp for each column that a thread can hold.
+pub const fn slots<Op: Monoid>() -> usize {
+    let size = size_of::<Op::Acc>();
+    let columns = if size == 0 || MAX_HELD / size > MAX_INNER {
+        MAX_INNER
+    } else if size > MAX_HELD {
+        1
+    } else {
+        MAX_HELD / size
+    };
+    columns * block::SHARED
+}
 
 /// The most items in a vector: a thread's items of all columns stay in registers.
 pub const MAX_VECTOR: usize = 8;
@@ -38,17 +56,18 @@ const fn held<Op: Monoid>(vector: usize) -> usize {
 /// As for [`columns`](super::columns::columns) but for blocks and partials: blocks of [`THREADS`] where `groups` are at
 /// most 32, `outer.div_ceil(THREADS / groups)` of them, else of `groups`, `outer * chunks` of them; `partials` are
 /// `[outer][inner][chunks]`, and there is a ticket for each of `outer`. The columns have no gaps, the operator commutes,
-/// `inner` is 2 to [`MAX_INNER`], `V` at most [`MAX_VECTOR`], and a thread's accumulators take no more than [`MAX_HELD`] bytes. `slots` has a slot a warp
-/// for each column.
+/// `inner` is one that [`is_narrow`] knows, `V` at most [`MAX_VECTOR`], and a thread's accumulators take no more than
+/// [`MAX_HELD`] bytes. `shared` has [`slots`].
 #[inline(always)]
-pub unsafe fn narrow<Op: Monoid, const V: usize>(params: &ColumnParams<Op>, slots: Shared<Op::Acc>) {
+pub unsafe fn narrow<Op: Monoid, const V: usize>(params: &ColumnParams<Op>, shared: Shared<Op::Acc>) {
     grid::wait_for_previous();
     // SAFETY: the caller's promise.
     unsafe {
         match params.inner {
-            2 => of::<Op, V, 2>(params, slots),
-            3 => of::<Op, V, 3>(params, slots),
-            _ => of::<Op, V, 4>(params, slots),
+            2 => of::<Op, V, 2>(params, shared),
+            3 => of::<Op, V, 3>(params, shared),
+            4 => of::<Op, V, 4>(params, shared),
+            _ => of::<Op, V, 8>(params, shared),
         }
     }
     grid::let_next_start();
@@ -62,7 +81,7 @@ pub unsafe fn narrow<Op: Monoid, const V: usize>(params: &ColumnParams<Op>, slot
 #[inline(always)]
 unsafe fn of<Op: Monoid, const V: usize, const INNER: usize>(
     params: &ColumnParams<Op>,
-    slots: Shared<Op::Acc>,
+    shared: Shared<Op::Acc>,
 ) {
     if held::<Op>(V) * INNER * size_of::<Op::Acc>() > MAX_HELD || V > MAX_VECTOR || !Op::COMMUTATIVE {
         return;
@@ -100,7 +119,7 @@ unsafe fn of<Op: Monoid, const V: usize, const INNER: usize>(
             // SAFETY: the whole warp.
             unsafe { warp::reduce_width(op, acc, thread % 32, groups, Some(present)) }
         } else {
-            let slots = slots.from(c * block::SHARED);
+            let slots = shared.from(c * block::SHARED);
             // SAFETY: the whole block, for each column slots of its own.
             unsafe { block::reduce_width(op, acc, thread, groups, Some(present), slots) }
         };

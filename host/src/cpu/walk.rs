@@ -94,9 +94,17 @@ pub(super) fn values<Op: Monoid>(
         // SAFETY: a level is only used where the machine has it.
         #[cfg(target_arch = "x86_64")]
         Level::V3 => unsafe { each_v3(op, items, pieces, whole, scratch, values) },
-        // SAFETY: a level is only used where the machine has it.
+        // Wider vectors pay where arithmetic binds: in sums of floats. Elsewhere memory does, and a third copy of every
+        // operator's code would cost more to compile than it saves.
+        // SAFETY: a level is only used where the machine has it, and all below it.
         #[cfg(target_arch = "x86_64")]
-        Level::V4 => unsafe { each_v4(op, items, pieces, whole, scratch, values) },
+        Level::V4 => unsafe {
+            if const { sums::may_be::<Op>() } {
+                each_v4(op, items, pieces, whole, scratch, values)
+            } else {
+                each_v3(op, items, pieces, whole, scratch, values)
+            }
+        },
     }
 }
 

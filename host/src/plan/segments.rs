@@ -9,7 +9,7 @@ use std::fmt;
 use warpfold_gpu_kernels::segments::{
     THREADS,
     columns::MAX_LANES_A_PART,
-    narrow::{MAX_HELD, MAX_INNER, MAX_VECTOR},
+    narrow::{MAX_HELD, MAX_VECTOR, is_narrow},
     tile::TILE_BYTES,
 };
 use warpfold_monoid::tree::{MAX_GROUPS, Shape};
@@ -348,7 +348,13 @@ impl SegmentPlanner {
         if shape.chunks > 1 {
             return (SegmentStrategy::Large, "several chunks");
         }
+        // Straight from memory where that is in whole vectors and neighbouring threads read enough side by side. Items
+        // that one thread reads side by side conflict in shared memory.
+        let words = shape.n.is_multiple_of(shape.vector as u64);
+        let straight =
+            words && !self.layout.any_order && shape.groups >= if self.layout.commutative { 8 } else { 2 };
         match shape.groups {
+            2..=32 if straight => (SegmentStrategy::Warp, "a warp holds all lanes, in whole vectors"),
             1 if contiguous => (SegmentStrategy::Thread, "a thread holds all lanes"),
             2..=32 if contiguous => (SegmentStrategy::Small, "a warp holds all lanes"),
             0..=32 => (SegmentStrategy::Warp, "a warp holds all lanes, and rows are apart"),
@@ -387,9 +393,7 @@ impl SegmentPlanner {
             SegmentStrategy::Narrow => {
                 let held = if self.layout.any_order { 1 } else { shape.vector as usize };
                 match arrangement {
-                    Arrangement::Columns { inner, dense: true }
-                        if (2..=MAX_INNER as u64).contains(&inner) =>
-                    {
+                    Arrangement::Columns { inner, dense: true } if is_narrow(inner) => {
                         if !self.layout.commutative {
                             Err(unfit("their order matters"))
                         } else if shape.vector as usize > MAX_VECTOR {
@@ -400,7 +404,7 @@ impl SegmentPlanner {
                             Ok(())
                         }
                     }
-                    _ => Err(unfit("they are not 2 to 4 columns without gaps")),
+                    _ => Err(unfit("they are not 2, 3, 4 or 8 columns without gaps")),
                 }
             }
             SegmentStrategy::Columns if !matches!(arrangement, Arrangement::Columns { .. }) => {
