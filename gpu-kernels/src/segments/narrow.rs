@@ -1,4 +1,4 @@
-//! Few columns: `[outer][n][inner]` without gaps, `inner` of 2, 3, 4 or 8, reduced along `n`.
+//! Few columns: `[outer][n][inner]` without gaps, `inner` from 2 to 4, reduced along `n`.
 //!
 //! Neighbouring threads that read neighbouring columns would read too few bytes at once. Here a group of threads reads all
 //! columns as the one array that they are, and each thread keeps its lanes of every column apart: what is a vector of
@@ -18,15 +18,15 @@ use super::{THREADS, columns::ColumnParams};
 use crate::{block, device, lanes, warp};
 
 /// The most columns.
-pub const MAX_INNER: usize = 8;
+pub const MAX_INNER: usize = 4;
 
 /// Is there a kernel for so many columns?
 pub const fn is_narrow(inner: u64) -> bool {
-    matches!(inner, 2..=4 | 8)
+    matches!(inner, 2..=4)
 }
 
 /// Bytes of accumulators that a thread holds at most.
-pub const MAX_HELD: usize = 256;
+pub const MAX_HELD: usize = 160;
 
 /// Slots in shared memory, one a warp for each column that a thread can hold.
 pub const fn slots<Op: Monoid>() -> usize {
@@ -66,8 +66,7 @@ pub unsafe fn narrow<Op: Monoid, const V: usize>(params: &ColumnParams<Op>, shar
         match params.inner {
             2 => of::<Op, V, 2>(params, shared),
             3 => of::<Op, V, 3>(params, shared),
-            4 => of::<Op, V, 4>(params, shared),
-            _ => of::<Op, V, 8>(params, shared),
+            _ => of::<Op, V, 4>(params, shared),
         }
     }
     grid::let_next_start();

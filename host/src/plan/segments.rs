@@ -404,7 +404,7 @@ impl SegmentPlanner {
                             Ok(())
                         }
                     }
-                    _ => Err(unfit("they are not 2, 3, 4 or 8 columns without gaps")),
+                    _ => Err(unfit("they are not 2 to 4 columns without gaps")),
                 }
             }
             SegmentStrategy::Columns if !matches!(arrangement, Arrangement::Columns { .. }) => {
