@@ -41,10 +41,10 @@ pub struct ColumnParams<Op: Monoid> {
     pub n: u64,
     /// Where the results go: `[outer][inner]`.
     pub output: *mut Op::Output,
-    /// `[outer][chunks][inner]` values; unused for one chunk.
+    /// `[outer][chunks][splits][inner]` values; unused for one chunk of one split.
     pub partials: *mut Op::Acc,
-    /// For each group of columns and each tile of it how many chunks are done: 0 before and after every launch; unused for
-    /// one chunk.
+    /// For each group of columns and each tile of it how many splits of chunks are done: 0 before and after every launch;
+    /// unused for one chunk of one split.
     pub tickets: *mut u32,
     /// Items in a chunk: [`Shape::chunk`](warpfold_monoid::tree::Shape::chunk).
     pub chunk: u64,
@@ -54,9 +54,14 @@ pub struct ColumnParams<Op: Monoid> {
     pub groups: u32,
     /// Neighbouring columns that a block takes: a tile.
     pub width: u32,
-    /// Threads that share a column's chunk, a power of two: at most as many as there are lanes; where order matters, at
-    /// least as many as there are [parts](warpfold_monoid::tree::Shape::part) in a chunk.
+    /// Threads of a block that share a column's chunk, a power of two.
     pub parts: u32,
+    /// Blocks that share a column's chunk, a power of two up to [`MAX_SPLITS`]. Together, these times `parts` threads are at
+    /// most as many as there are lanes; where order matters, at least as many as there are
+    /// [parts](warpfold_monoid::tree::Shape::part) in a chunk.
+    pub splits: u32,
+    /// Nothing.
+    pub padding: u32,
     /// The operator.
     pub op: Op,
 }
@@ -66,6 +71,9 @@ pub const fn threads<Op: Monoid>() -> u32 {
     let fit = (32 << 10) / if size_of::<Op::Acc>() == 0 { 1 } else { size_of::<Op::Acc>() };
     if fit < THREADS as usize { fit as u32 } else { THREADS }
 }
+
+/// The most blocks that share a chunk.
+pub const MAX_SPLITS: u32 = 8;
 
 /// Lanes that a thread folds at once.
 const LANES: usize = 4;
@@ -102,12 +110,14 @@ pub unsafe fn columns<Op: Monoid, const V: usize>(
     let (part, x) = (thread / width, thread % width);
     let place = Place { x, part, width, parts, slots };
     let tiles = params.inner.div_ceil(width as u64);
-    let work = params.outer * params.chunks as u64 * tiles;
+    let pieces = params.chunks * params.splits;
+    let work = params.outer * pieces as u64 * tiles;
     let mut next = block_idx_x() as u64;
     while next < work {
         nounroll();
         let (rest, tile) = (next / tiles, next % tiles);
-        let (outer, k) = (rest / params.chunks as u64, rest % params.chunks as u64);
+        let (outer, piece) = (rest / pieces as u64, rest % pieces as u64);
+        let (k, split) = (piece / params.splits as u64, (piece % params.splits as u64) as u32);
         let column = tile * width as u64 + x as u64;
         let there = column < params.inner;
         let start = k * params.chunk;
@@ -117,24 +127,27 @@ pub unsafe fn columns<Op: Monoid, const V: usize>(
         let chunk = items.wrapping_offset((start as i64).wrapping_mul(params.stride) as isize);
         let (acc, present) = if there {
             // SAFETY: a column's items.
-            unsafe { part_value::<Op, V>(params, part, start, len, chunk) }
+            let (acc, present) =
+                unsafe { part_value::<Op, V>(params, split * parts + part, start, len, chunk) };
+            (acc, present.saturating_sub(split * parts))
         } else {
             (op.identity(), 0)
         };
         // SAFETY: the whole block, and the slots are free.
         let acc = unsafe { place.combine(op, acc, present) };
         let at = outer * params.inner + column;
-        if params.chunks == 1 {
+        if pieces == 1 {
             if part == 0 && there {
                 // SAFETY: one thread a column.
                 unsafe { global::store(params.output.wrapping_add(at as usize), op.finish(acc)) };
             }
         } else {
             let values =
-                params.partials.wrapping_add((outer * params.chunks as u64 * params.inner + column) as usize);
-            if part == 0 && there {
-                // SAFETY: one thread a column's chunk.
-                unsafe { global::store(values.wrapping_add((k * params.inner) as usize), acc) };
+                params.partials.wrapping_add((outer * pieces as u64 * params.inner + column) as usize);
+            // A split beyond the chunk's end has no value, and nobody reads its place.
+            if part == 0 && there && present > 0 {
+                // SAFETY: one thread a column's piece.
+                unsafe { global::store(values.wrapping_add((piece * params.inner) as usize), acc) };
             }
             // All partials of the block are written before its ticket is counted.
             sync_threads();
@@ -147,9 +160,9 @@ pub unsafe fn columns<Op: Monoid, const V: usize>(
             }
             sync_threads();
             // SAFETY: written before the barrier.
-            if unsafe { flag.read(0) } + 1 == params.chunks {
+            if unsafe { flag.read(0) } + 1 == pieces {
                 // SAFETY: all chunks of these columns are done.
-                let (acc, present) = unsafe { fold_chunks(params, part, values, there) };
+                let (acc, present) = unsafe { fold_chunks::<Op, V>(params, part, values, there) };
                 // SAFETY: the whole block; two barriers since the slots were read.
                 let acc = unsafe { place.combine(op, acc, present) };
                 if part == 0 && there {
@@ -170,6 +183,36 @@ pub unsafe fn columns<Op: Monoid, const V: usize>(
     grid::let_next_start();
 }
 
+/// How many threads share a column's chunk, in all its blocks.
+#[inline(always)]
+fn sharing<Op: Monoid>(params: &ColumnParams<Op>) -> u32 {
+    params.parts * params.splits
+}
+
+/// How many of them have something of a chunk of `len` items.
+#[inline(always)]
+fn sharing_of<Op: Monoid, const V: usize>(params: &ColumnParams<Op>, len: u64) -> u32 {
+    let all = sharing(params);
+    if Op::ANY_ORDER {
+        len.min(all as u64) as u32
+    } else if Op::COMMUTATIVE {
+        let lanes = params.groups * V as u32;
+        (len.min(lanes as u64) as u32).div_ceil(lanes / all)
+    } else {
+        len.div_ceil(part_of::<Op, V>(params)) as u32
+    }
+}
+
+/// Where order matters: items in a part of a chunk.
+#[inline(always)]
+fn part_of<Op: Monoid, const V: usize>(params: &ColumnParams<Op>) -> u64 {
+    if params.chunks <= 1 {
+        FOLD_LANES as u64 * VECTORS_A_GROUP * V as u64
+    } else {
+        params.chunk / (params.groups / FOLD_LANES) as u64
+    }
+}
+
 /// What one of the threads that share a column's chunk has of it, and how many of them have something.
 ///
 /// # Safety
@@ -183,7 +226,8 @@ unsafe fn part_value<Op: Monoid, const V: usize>(
     len: u64,
     items: *const Op::Item,
 ) -> (Op::Acc, u32) {
-    let (op, parts) = (&params.op, params.parts as u64);
+    let (op, parts) = (&params.op, sharing(params) as u64);
+    let present = sharing_of::<Op, V>(params, len);
     let place = |i: u64| items.wrapping_offset((i as i64).wrapping_mul(params.stride) as isize);
     let step = |from: *const Op::Item, items: i64| from.wrapping_offset(items as isize);
     // SAFETY: an item of the chunk, if wanted.
@@ -226,7 +270,7 @@ unsafe fn part_value<Op: Monoid, const V: usize>(
             }
             begun = opaque(1) != 0;
         }
-        return (acc, len.min(parts) as u32);
+        return (acc, present);
     }
     if !Op::COMMUTATIVE {
         // A part each: its tiles from left to right, their strips pairwise.
@@ -286,14 +330,13 @@ unsafe fn part_value<Op: Monoid, const V: usize>(
             total = if tile_start == first { value } else { op.combine(total, value) };
             tile_start += tile;
         }
-        return (total, len.div_ceil(whole) as u32);
+        return (total, present);
     }
     let lanes = params.groups * V as u32;
-    let mine = lanes / params.parts;
-    let present = (lanes as u64).min(len) as u32;
+    let mine = lanes / sharing(params);
     let apart = (lanes as i64).wrapping_mul(params.stride);
     let mut lane = part * mine;
-    let end = present.min(lane + mine);
+    let end = ((lanes as u64).min(len) as u32).min(lane + mine);
     let mut counter = Counter::<Op, LEVELS>::new(op);
     while lane < end {
         nounroll();
@@ -374,7 +417,7 @@ unsafe fn part_value<Op: Monoid, const V: usize>(
         counter.push(op, acc[0]);
         lane += LANES as u32;
     }
-    (counter.total(op), present.div_ceil(mine))
+    (counter.total(op), present)
 }
 
 /// What one of the threads that share a column has of its chunks' values, and how many of them have something.
@@ -383,7 +426,7 @@ unsafe fn part_value<Op: Monoid, const V: usize>(
 ///
 /// All values are written and visible.
 #[inline(always)]
-unsafe fn fold_chunks<Op: Monoid>(
+unsafe fn fold_chunks<Op: Monoid, const V: usize>(
     params: &ColumnParams<Op>,
     part: u32,
     values: *const Op::Acc,
@@ -405,9 +448,8 @@ unsafe fn fold_chunks<Op: Monoid>(
             } else {
                 (lane * run, 1, params.chunks.min((lane + 1) * run))
             };
-            // SAFETY: a chunk's value.
-            let value =
-                |k: u32| unsafe { global::load_cg(values.wrapping_add((k as u64 * params.inner) as usize)) };
+            // SAFETY: a chunk's values.
+            let value = |k: u32| unsafe { whole_chunk::<Op, V>(params, values, k) };
             let mut acc = value(k);
             k += step;
             while k < last {
@@ -421,6 +463,40 @@ unsafe fn fold_chunks<Op: Monoid>(
     }
     (counter.total(op), if there { lanes.div_ceil(mine) } else { 0 })
 }
+
+/// The value of chunk `k` of a column, of its splits' values.
+///
+/// # Safety
+///
+/// All values are written and visible.
+#[inline(always)]
+unsafe fn whole_chunk<Op: Monoid, const V: usize>(
+    params: &ColumnParams<Op>,
+    values: *const Op::Acc,
+    k: u32,
+) -> Op::Acc {
+    let first = values.wrapping_add((k as u64 * params.splits as u64 * params.inner) as usize);
+    // SAFETY: the first split of a chunk always has a value.
+    let acc = unsafe { global::load_cg(first) };
+    if params.splits == 1 {
+        return acc;
+    }
+    let len = params.chunk.min(params.n - k as u64 * params.chunk);
+    let present = sharing_of::<Op, V>(params, len).div_ceil(params.parts);
+    let mut counter = Counter::<Op, 3>::new(&params.op);
+    counter.push(&params.op, acc);
+    let mut split = 1;
+    while split < present {
+        nounroll();
+        // SAFETY: a split with a value.
+        let acc = unsafe { global::load_cg(first.wrapping_add((split as u64 * params.inner) as usize)) };
+        counter.push(&params.op, acc);
+        split += 1;
+    }
+    counter.total(&params.op)
+}
+
+const _: () = assert!(MAX_SPLITS == 1 << 3, "as many as the counter of their values holds");
 
 /// Values that combine pairwise, neighbours first, as they come: after `2^k` of them level `k` holds their tree. Up to
 /// `2^LEVELS` values.

@@ -8,7 +8,7 @@ use std::fmt;
 
 use warpfold_gpu_kernels::segments::{
     THREADS,
-    columns::MAX_LANES_A_PART,
+    columns::{MAX_LANES_A_PART, MAX_SPLITS},
     narrow::{MAX_HELD, MAX_VECTOR, is_narrow},
     tile::TILE_BYTES,
 };
@@ -152,8 +152,10 @@ pub struct SegmentsPlan {
     pub chunks_a_block: u32,
     /// Neighbouring segments that a block takes, in *columns*.
     pub width: u32,
-    /// Threads that share a segment's chunk, in *columns*.
+    /// Threads of a block that share a segment's chunk, in *columns*.
     pub parts: u32,
+    /// Blocks that share a segment's chunk, in *columns*.
+    pub splits: u32,
     /// Bytes of an item.
     pub item_bytes: usize,
     /// Counters that the launch needs, zero before and after.
@@ -230,6 +232,7 @@ impl SegmentPlanner {
             chunks_a_block: 1,
             width: 1,
             parts: 1,
+            splits: 1,
             item_bytes: self.layout.item_bytes,
             tickets: 0,
             partials: 0,
@@ -279,11 +282,12 @@ impl SegmentPlanner {
                 self.split_columns(&mut plan, inner);
                 let outer = m.checked_div(inner).unwrap_or(0);
                 let tiles = inner.div_ceil(plan.width as u64);
-                if chunks > 1 {
+                let pieces = chunks * plan.splits as u64;
+                if pieces > 1 {
                     plan.tickets = outer.saturating_mul(tiles);
-                    plan.partials = m.saturating_mul(chunks);
+                    plan.partials = m.saturating_mul(pieces);
                 }
-                outer.saturating_mul(tiles).saturating_mul(chunks)
+                outer.saturating_mul(tiles).saturating_mul(pieces)
             }
             SegmentStrategy::Narrow => {
                 let Arrangement::Columns { inner, .. } = arrangement else { unreachable!("checked") };
@@ -431,22 +435,24 @@ impl SegmentPlanner {
         let forced = self.settings.width.map(|width| width.max(1) as u64);
         // A cache line of neighbouring columns, and as many threads to a column as that leaves.
         let line = (128 / self.layout.item_bytes.max(1)).max(1) as u64;
-        let mut width = forced.unwrap_or(line).min(inner.max(1)).min((most / least).max(1) as u64) as u32;
-        // Long columns side by side make few blocks, each long: narrower ones, down to what memory moves at once.
-        let outer = plan.m / inner.max(1);
-        let blocks =
-            |width: u32| outer.saturating_mul(inner.div_ceil(width as u64)).saturating_mul(shape.chunks);
-        let enough = self.facts.multiprocessors as u64 * BLOCKS_A_MULTIPROCESSOR / 2;
-        let sector = (32 / self.layout.item_bytes.max(1)).max(1) as u32;
-        while forced.is_none() && width >= 2 * sector && blocks(width) < enough {
-            width /= 2;
-        }
+        let width = forced.unwrap_or(line).min(inner.max(1)).min((most / least).max(1) as u64) as u32;
         let parts = ((most / width + 1).next_power_of_two() / 2).clamp(least, share.max(least));
         // Short columns need fewer threads: more columns.
         let width = if forced.is_none() { ((most / parts) as u64).min(inner.max(1)) as u32 } else { width };
         plan.width = width.max(1);
         plan.parts = parts;
         plan.block = plan.width * plan.parts;
+        // Long columns side by side make few blocks, each long: several to a chunk.
+        let outer = plan.m / inner.max(1);
+        let blocks =
+            outer.saturating_mul(inner.div_ceil(plan.width as u64)).saturating_mul(shape.chunks.max(1));
+        let enough = self.facts.multiprocessors as u64 * BLOCKS_A_MULTIPROCESSOR / 2;
+        while plan.splits < MAX_SPLITS
+            && parts * plan.splits * 2 <= share
+            && blocks * (plan.splits as u64) < enough
+        {
+            plan.splits *= 2;
+        }
     }
 }
 
@@ -481,6 +487,7 @@ impl SegmentsPlan {
             chunks_a_block: 1,
             width: 1,
             parts: 1,
+            splits: 1,
             item_bytes: layout.item_bytes,
             tickets: 0,
             partials: 0,
@@ -514,7 +521,10 @@ impl fmt::Display for SegmentsPlan {
             }
             SegmentStrategy::Large => write!(f, ", {} chunks a block", self.chunks_a_block)?,
             SegmentStrategy::Columns => {
-                write!(f, ", {} segments a block, {} threads each", self.width, self.parts)?
+                write!(f, ", {} segments a block, {} threads each", self.width, self.parts)?;
+                if self.splits > 1 {
+                    write!(f, ", {} blocks a chunk", self.splits)?;
+                }
             }
             _ => (),
         }

@@ -95,6 +95,8 @@ impl Problem {
                     groups: shape.groups,
                     width: plan.width,
                     parts: plan.parts,
+                    splits: plan.splits,
+                    padding: 0,
                     op,
                 })
             }

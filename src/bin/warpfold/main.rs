@@ -1,160 +1,29 @@
 //! The command `warpfold`: reductions of files, on the GPU or the CPU.
+#![cfg_attr(test, allow(dead_code, unused_imports, reason = "its users are left out"))]
 
+// A test build has the modules with unit tests alone. The operators are most of the command's code, and would be compiled
+// once more for nothing: tests/cli/ runs them.
+#[cfg(not(test))]
 mod args;
+#[cfg(not(test))]
 mod catalog;
+#[cfg(not(test))]
+mod command;
 mod error;
+#[cfg(not(test))]
 mod info;
 mod input;
+#[cfg(not(test))]
 mod npy_out;
+#[cfg(not(test))]
 mod ops;
+#[cfg(not(test))]
 mod output;
 mod progress;
+#[cfg(not(test))]
 mod segments;
 
-use std::io::{self, ErrorKind, Write};
-use std::path::Path;
-use std::process::ExitCode;
-use std::time::Instant;
-
-use clap::Parser;
-use warpfold::Engine;
-
-use crate::args::{Args, BackendChoice, Command, Reduce};
-use crate::error::Error;
-use crate::input::{Array, Reading};
-use crate::ops::{Findings, Op, Options};
-use crate::output::Report;
-
-fn main() -> ExitCode {
-    let outcome = match Args::try_parse() {
-        Ok(args) => run(&args),
-        Err(error) if !error.use_stderr() => {
-            // Help and version texts are no errors; nobody is told if the reader of stdout has gone.
-            let _ = error.print();
-            return ExitCode::SUCCESS;
-        }
-        Err(error) if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            let _ = error.print();
-            return ExitCode::from(2);
-        }
-        Err(error) => Err(Error::Usage(args::complaint(&error))),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Error::Output(error)) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => {
-            // Where stderr is closed the exit code still tells.
-            let _ = writeln!(io::stderr(), "warpfold: error: {}", one_line(&error.to_string()));
-            ExitCode::from(error.exit_code())
-        }
-    }
-}
-
-/// A message on one line, whatever is in it: a path may hold a line break, a driver's log has many.
-fn one_line(message: &str) -> String {
-    message.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
-}
-
-fn run(args: &Args) -> Result<(), Error> {
-    let text = match &args.command {
-        Command::Reduce(reduce) => run_reduce(reduce)?,
-        Command::Ops(options) => catalog::report(options)?,
-        Command::Info(options) => info::report(options.json)?,
-    };
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Error::Output)
-}
-
-/// Reduces one file; the text to print.
-fn run_reduce(args: &Reduce) -> Result<String, Error> {
-    let list = ops::parse_list(&args.op)?;
-    check_options(args, &list)?;
-    let reading = Reading { column: args.column.as_deref(), dtype: args.dtype };
-    let array = input::open(&args.file, reading)?;
-    let with = args.with.as_deref().map(|path| open_with(args, path, reading, &array)).transpose()?;
-    let dtype = array.data.dtype();
-    if let Some(&op) = list.iter().find(|op| !op.takes(dtype)) {
-        return Err(ops::refusal(op, dtype));
-    }
-    let n = array.data.len() as u64;
-    let (over, shape) = segments::find(args, &array)?;
-    let options = Options { nan: args.nan, ddof: args.ddof.unwrap_or(0.0) };
-    let mut start = Instant::now();
-    let evaluate = |engine: &Engine| -> Result<Vec<_>, Error> {
-        let found =
-            |&op: &Op| Ok((op.name(), ops::evaluate(engine, op, options, &over, &array, with.as_ref())?));
-        list.iter().map(found).collect()
-    };
-    let mut engine = ops::engine(args.backend)?;
-    let mut results = evaluate(&engine);
-    if args.backend == BackendChoice::Auto
-        && let Err(Error::Backend(warpfold::Error::NoKernel { .. } | warpfold::Error::NotCompiled { .. })) =
-            results
-    {
-        // The choice is ours, and the CPU has all operators: for all of them, so that one backend is what is reported.
-        engine = Engine::cpu();
-        start = Instant::now();
-        results = evaluate(&engine);
-    }
-    let mut results = results?;
-    let elapsed_ms = start.elapsed().as_nanos() as f64 / 1e6;
-    if let (Some(path), [op], [(_, Findings::Many(found))], Some(shape)) =
-        (&args.out, &list[..], &results[..], &shape)
-    {
-        npy_out::write(path, *op, dtype, shape, found)?;
-        results.clear();
-    }
-    let report = Report {
-        file: args.file.to_string_lossy().into_owned(),
-        n,
-        dtype: dtype.name(),
-        backend: engine.backend().to_string(),
-        elapsed_ms,
-        shape,
-        out: args.out.as_ref().map(|path| path.to_string_lossy().into_owned()),
-        results: output::Results { found: results, empty: segments::Empty::of(over, &array) },
-    };
-    if args.json { output::json_line(&report) } else { Ok(report.table()) }
-}
-
-/// Are there options that no operator of the list heeds, or is one missing?
-fn check_options(args: &Reduce, list: &[Op]) -> Result<(), Error> {
-    let usage = |message: &str| Err(Error::Usage(message.to_string()));
-    let two = list.iter().any(|op| op.takes_two());
-    if two && args.with.is_none() {
-        return usage("--op dot takes two arrays: name the file of the second with --with");
-    }
-    if !two && args.with.is_some() {
-        return usage("--with is for --op dot; the other operators take one array");
-    }
-    if args.ddof.is_some() && !list.iter().any(|op| op.takes_ddof()) {
-        return usage("--ddof is for --op var and --op std");
-    }
-    if args.out.is_some() && args.axis.is_empty() && args.offsets.is_none() {
-        return usage("--out is for the results of --axis or --offsets; one value is printed");
-    }
-    if args.out.is_some() && list.len() != 1 {
-        return usage(&format!("--out takes the results of one operator; --op names {}", list.len()));
-    }
-    Ok(())
-}
-
-/// Opens the second file, which must go with the first.
-fn open_with(args: &Reduce, path: &Path, reading: Reading<'_>, array: &Array) -> Result<Array, Error> {
-    let with = input::open(path, reading)?;
-    let mismatch =
-        |problem: String| Error::Mismatch { file: args.file.clone(), with: path.to_path_buf(), problem };
-    let (found, expected) = (with.data.dtype().name(), array.data.dtype().name());
-    if found != expected {
-        return Err(mismatch(format!("{found} elements, not {expected}")));
-    }
-    let (found, expected) = (with.data.len(), array.data.len());
-    if found != expected {
-        return Err(mismatch(format!("{found} elements, not {expected}")));
-    }
-    if !args.axis.is_empty() && with.shape != array.shape {
-        let [found, expected] = [&with.shape, &array.shape].map(|shape| input::shape_text(shape));
-        return Err(mismatch(format!("an array of shape {found}, not {expected}")));
-    }
-    Ok(with)
+#[cfg(not(test))]
+fn main() -> std::process::ExitCode {
+    command::run()
 }
