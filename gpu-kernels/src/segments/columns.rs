@@ -62,6 +62,8 @@ pub struct ColumnParams<Op: Monoid> {
     pub splits: u32,
     /// Nothing.
     pub padding: u32,
+    /// Tiles of each group of columns: `inner.div_ceil(width)`.
+    pub tiles: u64,
     /// The operator.
     pub op: Op,
 }
@@ -109,15 +111,16 @@ pub unsafe fn columns<Op: Monoid, const V: usize>(
     let (op, thread, width, parts) = (&params.op, thread_idx_x(), params.width, params.parts);
     let (part, x) = (thread / width, thread % width);
     let place = Place { x, part, width, parts, slots };
-    let tiles = params.inner.div_ceil(width as u64);
+    let tiles = params.tiles;
     let pieces = params.chunks * params.splits;
     let work = params.outer * pieces as u64 * tiles;
     let mut next = block_idx_x() as u64;
     while next < work {
         nounroll();
-        let (rest, tile) = (next / tiles, next % tiles);
-        let (outer, piece) = (rest / pieces as u64, rest % pieces as u64);
-        let (k, split) = (piece / params.splits as u64, (piece % params.splits as u64) as u32);
+        let (rest, tile) = divided(next, tiles, work);
+        let (outer, piece) = divided(rest, pieces as u64, work);
+        let (k, split) = (piece as u32 / params.splits, piece as u32 % params.splits);
+        let k = k as u64;
         let column = tile * width as u64 + x as u64;
         let there = column < params.inner;
         let start = k * params.chunk;
@@ -181,6 +184,21 @@ pub unsafe fn columns<Op: Monoid, const V: usize>(
         }
     }
     grid::let_next_start();
+}
+
+/// Quotient and remainder of numbers that are no more than `most`, the same for all threads: short columns are bound by
+/// instructions, and a division of 64 bits takes a hundred.
+#[inline(always)]
+fn divided(number: u64, by: u64, most: u64) -> (u64, u64) {
+    if by <= 1 {
+        (number, 0)
+    } else if most >> 32 == 0 {
+        let quotient = (number as u32).checked_div(by as u32).unwrap_or(0);
+        (quotient as u64, (number as u32 - quotient * by as u32) as u64)
+    } else {
+        let quotient = number.checked_div(by).unwrap_or(0);
+        (quotient, number - quotient * by)
+    }
 }
 
 /// How many threads share a column's chunk, in all its blocks.

@@ -97,6 +97,7 @@ impl Problem {
                     parts: plan.parts,
                     splits: plan.splits,
                     padding: 0,
+                    tiles: inner.div_ceil(plan.width.max(1) as u64),
                     op,
                 })
             }
