@@ -172,6 +172,9 @@ pub struct SegmentPlanner {
     settings: SegmentSettings,
 }
 
+/// So many bytes in all are little: a few to each thread that a large device holds.
+const LITTLE_BYTES: u64 = 8 << 20;
+
 /// The most that a block of *large* reads, if that is more than one chunk.
 const BLOCK_BYTES: u64 = 128 << 10;
 
@@ -218,7 +221,7 @@ impl SegmentPlanner {
                 self.check(strategy, &shape, arrangement)?;
                 (strategy, "forced")
             }
-            None => self.choose(&shape, arrangement),
+            None => self.choose(m, &shape, arrangement),
         };
         let mut plan = SegmentsPlan {
             m,
@@ -335,7 +338,7 @@ impl SegmentPlanner {
     }
 
     /// The strategy for segments of a shape.
-    fn choose(&self, shape: &Shape, arrangement: Arrangement) -> (SegmentStrategy, &'static str) {
+    fn choose(&self, m: u64, shape: &Shape, arrangement: Arrangement) -> (SegmentStrategy, &'static str) {
         let Arrangement::Rows { stride } = arrangement else {
             return match arrangement {
                 Arrangement::Columns { .. }
@@ -353,12 +356,14 @@ impl SegmentPlanner {
             return (SegmentStrategy::Large, "several chunks");
         }
         // Straight from memory where that is in whole vectors and neighbouring threads read enough side by side. Items
-        // that one thread reads side by side conflict in shared memory.
-        let words = shape.n.is_multiple_of(shape.vector as u64);
-        let straight =
-            words && !self.layout.any_order && shape.groups >= if self.layout.commutative { 8 } else { 2 };
+        // that one thread reads side by side conflict in shared memory; and where there is little to read, the way
+        // through it is a detour.
+        let vectors = shape.n.div_ceil(shape.vector as u64);
+        let words = shape.n.is_multiple_of(shape.vector as u64) && !self.layout.any_order;
+        let little = m.saturating_mul(bytes) <= LITTLE_BYTES && vectors >= 2;
+        let straight = words && (little || shape.groups >= if self.layout.commutative { 8 } else { 2 });
         match shape.groups {
-            2..=32 if straight => (SegmentStrategy::Warp, "a warp holds all lanes, in whole vectors"),
+            0..=32 if straight => (SegmentStrategy::Warp, "a warp holds all lanes, in whole vectors"),
             1 if contiguous => (SegmentStrategy::Thread, "a thread holds all lanes"),
             2..=32 if contiguous => (SegmentStrategy::Small, "a warp holds all lanes"),
             0..=32 => (SegmentStrategy::Warp, "a warp holds all lanes, and rows are apart"),
@@ -529,5 +534,112 @@ impl fmt::Display for SegmentsPlan {
             _ => (),
         }
         write!(f, "\nworkspace  {} counters, {} values", self.tickets, self.partials)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use warpfold_monoid::{Compose, Max, Sum};
+
+    use super::*;
+
+    fn planner<Op: warpfold_monoid::Monoid>() -> SegmentPlanner {
+        SegmentPlanner::new(OperatorLayout::of::<Op>(), &DeviceFacts::H100)
+    }
+
+    fn rows(n: u64) -> Arrangement {
+        Arrangement::Rows { stride: n as i64 }
+    }
+
+    #[test]
+    fn the_chooser_follows_length_and_arrangement() {
+        let chosen = |m, n| planner::<Sum<f32>>().plan(m, n, rows(n)).unwrap().strategy;
+        let m = 1 << 22;
+        assert_eq!([1, 4, 16].map(|n| chosen(m, n)), [SegmentStrategy::Thread; 3]);
+        assert_eq!([17, 64, 129, 511].map(|n| chosen(m, n)), [SegmentStrategy::Small; 4]);
+        assert_eq!([128, 512].map(|n| chosen(m, n)), [SegmentStrategy::Warp; 2]);
+        assert_eq!([513, 8192].map(|n| chosen(m, n)), [SegmentStrategy::Block; 2]);
+        assert_eq!([8193, 1 << 30].map(|n| chosen(3, n)), [SegmentStrategy::Large; 2]);
+        assert_eq!([8, 64].map(|n| chosen(1000, n)), [SegmentStrategy::Warp; 2], "little to read");
+        let apart = Arrangement::Rows { stride: 100 };
+        assert_eq!(planner::<Sum<f32>>().plan(m, 17, apart).unwrap().strategy, SegmentStrategy::Warp);
+        let columns = |inner| Arrangement::Columns { inner, dense: true };
+        let of = |inner| planner::<Sum<f32>>().plan(inner, 1000, columns(inner)).unwrap().strategy;
+        assert_eq!([2, 4, 5, 1000].map(of)[..], {
+            use SegmentStrategy::{Columns, Narrow};
+            [Narrow, Narrow, Columns, Columns]
+        });
+        let ordered = planner::<Compose<f32>>().plan(3, 1000, columns(3)).unwrap();
+        assert_eq!(ordered.strategy, SegmentStrategy::Columns, "order matters");
+        assert_eq!(
+            planner::<Max<i32>>().plan(9, 9, Arrangement::Axes).unwrap().strategy,
+            SegmentStrategy::Gather
+        );
+    }
+
+    #[test]
+    fn only_time_depends_on_facts_and_settings() {
+        for n in [5, 300, 5000, 100_000, 10_000_000] {
+            let reference = planner::<Sum<f32>>().plan(77, n, rows(n)).unwrap().shape;
+            for multiprocessors in [1, 20, 144] {
+                let facts = DeviceFacts { multiprocessors, ..DeviceFacts::H100 };
+                let planner = SegmentPlanner::new(OperatorLayout::of::<Sum<f32>>(), &facts);
+                for strategy in SegmentStrategy::ALL.map(Some).into_iter().chain([None]) {
+                    let settings =
+                        SegmentSettings { strategy, blocks: Some(3), ..SegmentSettings::default() };
+                    if let Ok(plan) = planner.with(settings).plan(77, n, rows(n)) {
+                        assert_eq!(plan.shape, reference, "{plan}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn work_covers_all_segments_and_blocks_fit() {
+        for (m, n) in [(1, 1), (1 << 33, 3), (1 << 20, 100), (5000, 5000), (3, 1 << 33), (1 << 16, 1 << 16)] {
+            let plan = planner::<Sum<f32>>().plan(m, n, rows(n)).unwrap();
+            assert!(
+                plan.block <= 1024 && plan.grid >= 1 && plan.grid <= DeviceFacts::H100.max_grid_x,
+                "{plan}"
+            );
+            if plan.strategy == SegmentStrategy::Large {
+                assert_eq!(plan.partials, m * plan.shape.chunks, "{plan}");
+                let blocks_a_row = plan.shape.chunks.div_ceil(plan.chunks_a_block as u64);
+                assert_eq!(plan.grid as u64, m * blocks_a_row, "{plan}");
+            }
+        }
+        for (outer, n, inner) in [(1, 1 << 20, 8), (7, 100, 100), (1, 4, 1 << 24), (1000, 10_000, 5)] {
+            let columns = Arrangement::Columns { inner, dense: false };
+            let plan = planner::<Sum<f32>>().plan(outer * inner, n, columns).unwrap();
+            assert_eq!(plan.block, plan.width * plan.parts, "{plan}");
+            assert!(
+                plan.block <= THREADS && (plan.parts * plan.splits) as u64 <= plan.shape.lanes(),
+                "{plan}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_an_error_with_numbers() {
+        let forced = |strategy| {
+            planner::<Sum<f32>>()
+                .with(SegmentSettings { strategy: Some(strategy), ..SegmentSettings::default() })
+        };
+        let error = forced(SegmentStrategy::Thread).plan(5, 17, rows(17)).unwrap_err();
+        assert!(matches!(error, Error::StrategyUnfit { strategy: "thread", n: 17, .. }), "{error}");
+        let error = forced(SegmentStrategy::Block).plan(1 << 32, 600, rows(600)).unwrap_err();
+        assert!(matches!(error, Error::GridTooLarge { n: 600, blocks: 4294967296, .. }), "{error}");
+        let facts = DeviceFacts { max_threads_per_block: 128, ..DeviceFacts::H100 };
+        let error =
+            SegmentPlanner::new(OperatorLayout::of::<Sum<f32>>(), &facts).plan(9, 20, rows(20)).unwrap_err();
+        assert!(matches!(error, Error::BlockTooLarge { threads: 256, limit: 128, .. }), "{error}");
+    }
+
+    #[test]
+    fn the_explanation_names_strategy_and_reason() {
+        let text = planner::<Sum<f32>>().plan(100, 100_000, rows(100_000)).unwrap().explain();
+        assert!(text.contains("100 segments of 100000 items of 4 bytes"), "{text}");
+        assert!(text.contains("large: several chunks") && text.contains("rows_short<<<"), "{text}");
     }
 }
