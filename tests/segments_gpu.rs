@@ -238,6 +238,7 @@ where
             assert_eq!(results.take(), bytes(&expected), "from item {first}");
         }
         let expected = defined_irregular(&op, &items, &plan);
+        assert_eq!(bytes(&reducer.reduce_segments(&on_device, &plan).unwrap()), bytes(&expected));
         assert_eq!(bytes(&reducer.reduce_segments(&items, &plan).unwrap()), bytes(&expected));
     }
 }
@@ -344,6 +345,16 @@ fn streams_and_graphs_repeat_their_bits() {
             sys::cuGraphDestroy(graph);
         }
     }
+}
+
+#[test]
+fn arrays_on_the_device_have_rows_too() {
+    let Some(gpu) = gpu() else { return };
+    let reducer = gpu.segments(Min::<f32>::new()).unwrap();
+    let items = DeviceArray::from_slice(&gpu, &[3.0f32, 1.0, 2.0, 5.0]).unwrap();
+    assert_eq!(reducer.reduce_rows(&items, 2).unwrap(), [1.0, 2.0]);
+    let ragged = reducer.reduce_rows(&items, 3).unwrap_err();
+    assert_eq!(ragged, Error::RaggedRows { items: 4, n: 3 });
 }
 
 #[test]

@@ -182,10 +182,14 @@ impl<Op: Monoid> SegmentReducer<Op> {
         items: &I,
         n: u64,
     ) -> Result<Vec<Op::Output>, Error> {
+        #[cfg(feature = "cuda")]
+        if let (Source::Device(view), Place::Cuda(_)) = (items.source()?, &self.place) {
+            return self.reduce_device(&view, 0, &rows_of(view.len(), n)?);
+        }
         let mut copy = Vec::new();
         let items = side_by_side(items, &mut copy)?;
         // SAFETY: the rows are the slice's.
-        unsafe { self.collect(Segments::rows(items, &rows_of(items, n)?)) }
+        unsafe { self.collect(Segments::rows(items, &rows_of(items.len() as u64, n)?)) }
     }
 
     /// [`reduce_rows`](SegmentReducer::reduce_rows) into a slice with a place for each row.
@@ -202,7 +206,7 @@ impl<Op: Monoid> SegmentReducer<Op> {
         let mut copy = Vec::new();
         let items = side_by_side(items, &mut copy)?;
         // SAFETY: the rows are the slice's.
-        unsafe { self.run(Segments::rows(items, &rows_of(items, n)?), results) }
+        unsafe { self.run(Segments::rows(items, &rows_of(items.len() as u64, n)?), results) }
     }
 
     /// Reduces each row of `n` items with an operator of its own: row `k` with `operator(k)`. On the CPU only.
@@ -232,7 +236,7 @@ impl<Op: Monoid> SegmentReducer<Op> {
     ) -> Result<Vec<Op::Output>, Error> {
         let mut copy = Vec::new();
         let items = side_by_side(items, &mut copy)?;
-        let layout = rows_of(items, n)?;
+        let layout = rows_of(items.len() as u64, n)?;
         let mut results = room(layout.segments())?;
         let rows = Segments::rows(items, &layout);
         match &self.place {
@@ -325,6 +329,11 @@ impl<Op: Monoid> SegmentReducer<Op> {
         items: &I,
         plan: &SegmentPlan,
     ) -> Result<Vec<Op::Output>, Error> {
+        #[cfg(feature = "cuda")]
+        if let (Source::Device(view), Place::Cuda(launcher)) = (items.source()?, &self.place) {
+            plan.check(view.len())?;
+            return self.on_device_irregular(launcher, view, plan);
+        }
         let mut copy = Vec::new();
         let items = side_by_side(items, &mut copy)?;
         // SAFETY: the segments are the slice's.
@@ -416,9 +425,8 @@ fn side_by_side<'a, T: Plain, I: Input<T> + ?Sized>(
     }
 }
 
-/// The rows of a slice.
-fn rows_of<T>(items: &[T], n: u64) -> Result<Layout, Error> {
-    let items = items.len() as u64;
+/// The rows of so many items.
+fn rows_of(items: u64, n: u64) -> Result<Layout, Error> {
     if n == 0 || !items.is_multiple_of(n) {
         return Err(Error::RaggedRows { items, n });
     }

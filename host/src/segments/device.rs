@@ -213,6 +213,24 @@ impl<Op: Monoid> SegmentReducer<Op> {
         }
     }
 
+    /// Reduces segments of any lengths of an array on the device.
+    pub(super) fn on_device_irregular(
+        &self,
+        launcher: &SegmentLauncher,
+        view: DeviceView<'_, Op::Item>,
+        plan: &SegmentPlan,
+    ) -> Result<Vec<Op::Output>, Error> {
+        let prepared = self.prepare(plan)?;
+        let mut results = room(plan.segments())?;
+        // SAFETY: nothing is copied; array and segments are borrowed until the wait.
+        unsafe {
+            launcher.on_device::<Op>(std::ptr::null(), 0, &mut results, |_, output, stream| {
+                launcher.enqueue_irregular(self.op, view, &prepared, output, stream)
+            })?;
+        }
+        Ok(results)
+    }
+
     /// The same for segments of any lengths.
     pub(super) fn copied_irregular(
         &self,
