@@ -204,6 +204,7 @@ macro_rules! segment_kernels {
                 $crate::__segment_entry!($name, $op, rows::RowParams, rows_short);
                 $crate::__segment_entry!($name, $op, rows::RowParams, rows_long);
                 $crate::__segment_entry!($name, $op, columns::ColumnParams, columns);
+                $crate::__segment_entry!($name, $op, columns::ColumnParams, columns_short);
                 $crate::__segment_entry!($name, $op, columns::ColumnParams, narrow);
                 $crate::__segment_entry!($name, $op, gather::GatherParams, gather);
                 $crate::__segment_entry!($name, $op, irregular::IrregularParams, tiles);
@@ -224,6 +225,7 @@ macro_rules! segment_kernels {
                     $crate::__segment_simulated!($op, rows_short),
                     $crate::__segment_simulated!($op, rows_long),
                     $crate::__segment_simulated!($op, columns),
+                    $crate::__segment_simulated!($op, columns_short),
                     $crate::__segment_simulated!($op, narrow),
                     $crate::__segment_simulated!($op, gather),
                     $crate::__segment_simulated!($op, tiles),
@@ -334,6 +336,9 @@ macro_rules! __segment_body {
             $crate::__accs!($op, $crate::segments::columns::threads::<$op>() as usize),
             $crate::simt::shared!([u32; 1]),
         )
+    };
+    ($op:ty, columns_short, $params:expr) => {
+        $crate::segments::columns::short::<$op, { $crate::__vector!($op) }>($params)
     };
     ($op:ty, narrow, $params:expr) => {
         $crate::segments::narrow::narrow::<$op, { $crate::__vector!($op) }>(

@@ -131,7 +131,7 @@ pub unsafe fn columns<Op: Monoid, const V: usize>(
         let (acc, present) = if there {
             // SAFETY: a column's items.
             let (acc, present) =
-                unsafe { part_value::<Op, V>(params, split * parts + part, start, len, chunk) };
+                unsafe { part_value::<Op, V, LEVELS>(params, split * parts + part, start, len, chunk) };
             (acc, present.saturating_sub(split * parts))
         } else {
             (op.identity(), 0)
@@ -182,6 +182,38 @@ pub unsafe fn columns<Op: Monoid, const V: usize>(
         if next < work {
             sync_threads();
         }
+    }
+    grid::let_next_start();
+}
+
+/// The most lanes of a column that [`short`] takes.
+pub const SHORT_LANES: u64 = (LANES as u64) << SHORT_LEVELS;
+
+/// As [`LEVELS`], for short columns.
+const SHORT_LEVELS: usize = 4;
+
+/// Short columns whose order does not matter, a thread each: the same in fewer registers, so that more blocks run at once.
+///
+/// # Safety
+///
+/// As for [`columns`], with blocks of [`THREADS`] threads, as many as all columns take; `chunks`, `parts` and `splits` are 1,
+/// columns have at most [`SHORT_LANES`] lanes, and the operator commutes.
+#[inline(always)]
+pub unsafe fn short<Op: Monoid, const V: usize>(params: &ColumnParams<Op>) {
+    grid::wait_for_previous();
+    if !Op::COMMUTATIVE {
+        return;
+    }
+    let all = params.outer * params.inner;
+    let at = block_idx_x() as u64 * THREADS as u64 + thread_idx_x() as u64;
+    if at < all {
+        let (outer, column) = divided(at, params.inner, all);
+        let first = (outer as i64).wrapping_mul(params.outer_stride).wrapping_add(column as i64);
+        let items = params.input.wrapping_offset(first as isize);
+        // SAFETY: a column's items.
+        let (acc, _) = unsafe { part_value::<Op, V, SHORT_LEVELS>(params, 0, 0, params.n, items) };
+        // SAFETY: one thread a column.
+        unsafe { global::store(params.output.wrapping_add(at as usize), params.op.finish(acc)) };
     }
     grid::let_next_start();
 }
@@ -237,7 +269,7 @@ fn part_of<Op: Monoid, const V: usize>(params: &ColumnParams<Op>) -> u64 {
 ///
 /// `items` leads to the chunk's first item; item `i < len` of it, `i * stride` away, is readable.
 #[inline(always)]
-unsafe fn part_value<Op: Monoid, const V: usize>(
+unsafe fn part_value<Op: Monoid, const V: usize, const LEVELS: usize>(
     params: &ColumnParams<Op>,
     part: u32,
     start: u64,

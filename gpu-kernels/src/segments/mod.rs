@@ -13,6 +13,7 @@
 //! | [`rows::block()`] | one block | global memory |
 //! | [`rows::large`] | several blocks, one or some chunks each; the last to finish folds their values | global memory |
 //! | [`columns::columns`] | threads of a block, one column each at a time | global memory, rows of neighbouring columns |
+//! | [`columns::short`] | one thread | the same |
 //! | [`narrow::narrow`] | as `warp`, `block` or `large`, several columns at once | global memory |
 //! | [`gather::gather`] | as `warp`, `block` or `large` | global memory, wherever the axes lead |
 //! | [`irregular::tiles`] | one thread or several | a tile of segments in shared memory |

@@ -40,7 +40,7 @@ unsafe impl Send for Loaded {}
 unsafe impl Sync for Loaded {}
 
 /// Kernels for segments, in the order of [`SEGMENT_KERNELS`].
-pub(crate) const SEGMENT_KERNELS: [&str; 11] = [
+pub(crate) const SEGMENT_KERNELS: [&str; 12] = [
     "rows_thread",
     "rows_small",
     "rows_warp",
@@ -48,6 +48,7 @@ pub(crate) const SEGMENT_KERNELS: [&str; 11] = [
     "rows_short",
     "rows_long",
     "columns",
+    "columns_short",
     "narrow",
     "gather",
     "tiles",

@@ -8,7 +8,7 @@ use std::fmt;
 
 use warpfold_gpu_kernels::segments::{
     THREADS,
-    columns::{MAX_LANES_A_PART, MAX_SPLITS},
+    columns::{MAX_LANES_A_PART, MAX_SPLITS, SHORT_LANES},
     narrow::{MAX_HELD, MAX_VECTOR, is_narrow},
     tile::TILE_BYTES,
 };
@@ -73,7 +73,7 @@ impl SegmentStrategy {
         SegmentStrategy::Gather,
     ];
 
-    /// Its name, as `--strategy` and benches have it.
+    /// Its name, as errors and benches have it.
     pub const fn name(self) -> &'static str {
         match self {
             SegmentStrategy::Cpu => "cpu",
@@ -156,6 +156,8 @@ pub struct SegmentsPlan {
     pub parts: u32,
     /// Blocks that share a segment's chunk, in *columns*.
     pub splits: u32,
+    /// Are the columns of *columns* so short that a thread folds one?
+    pub short: bool,
     /// Bytes of an item.
     pub item_bytes: usize,
     /// Counters that the launch needs, zero before and after.
@@ -236,6 +238,7 @@ impl SegmentPlanner {
             width: 1,
             parts: 1,
             splits: 1,
+            short: false,
             item_bytes: self.layout.item_bytes,
             tickets: 0,
             partials: 0,
@@ -282,7 +285,18 @@ impl SegmentPlanner {
             }
             SegmentStrategy::Columns => {
                 let Arrangement::Columns { inner, .. } = arrangement else { unreachable!("checked") };
-                self.split_columns(&mut plan, inner);
+                // A thread each takes the longer the longer columns are: more of them, so that there is enough to do.
+                let lanes = if self.layout.any_order { shape.n } else { shape.lanes() };
+                plan.short = self.layout.commutative
+                    && self.settings.width.is_none()
+                    && chunks == 1
+                    && lanes <= SHORT_LANES
+                    && m.saturating_mul(16) >= lanes.pow(3);
+                if plan.short {
+                    plan.width = THREADS;
+                } else {
+                    self.split_columns(&mut plan, inner);
+                }
                 let outer = m.checked_div(inner).unwrap_or(0);
                 let tiles = inner.div_ceil(plan.width as u64);
                 let pieces = chunks * plan.splits as u64;
@@ -290,7 +304,12 @@ impl SegmentPlanner {
                     plan.tickets = outer.saturating_mul(tiles);
                     plan.partials = m.saturating_mul(pieces);
                 }
-                outer.saturating_mul(tiles).saturating_mul(pieces)
+                if plan.short {
+                    // Across groups of columns, too.
+                    m.div_ceil(THREADS as u64)
+                } else {
+                    outer.saturating_mul(tiles).saturating_mul(pieces)
+                }
             }
             SegmentStrategy::Narrow => {
                 let Arrangement::Columns { inner, .. } = arrangement else { unreachable!("checked") };
@@ -318,10 +337,14 @@ impl SegmentPlanner {
         };
         let limit = self.facts.max_grid_x as u64;
         // Blocks of the others go on with another segment when they are done with one.
-        let one_each = matches!(
-            strategy,
-            SegmentStrategy::Warp | SegmentStrategy::Block | SegmentStrategy::Large | SegmentStrategy::Narrow
-        );
+        let one_each = plan.short
+            || matches!(
+                strategy,
+                SegmentStrategy::Warp
+                    | SegmentStrategy::Block
+                    | SegmentStrategy::Large
+                    | SegmentStrategy::Narrow
+            );
         if one_each && blocks > limit {
             return Err(Error::GridTooLarge { n, blocks, limit: self.facts.max_grid_x });
         }
@@ -472,6 +495,7 @@ impl SegmentsPlan {
             SegmentStrategy::Block => "rows_block",
             SegmentStrategy::Large if self.shape.groups < MAX_GROUPS => "rows_short",
             SegmentStrategy::Large => "rows_long",
+            SegmentStrategy::Columns if self.short => "columns_short",
             SegmentStrategy::Columns => "columns",
             SegmentStrategy::Narrow => "narrow",
             SegmentStrategy::Gather => "gather",
@@ -493,6 +517,7 @@ impl SegmentsPlan {
             width: 1,
             parts: 1,
             splits: 1,
+            short: false,
             item_bytes: layout.item_bytes,
             tickets: 0,
             partials: 0,
@@ -609,7 +634,9 @@ mod tests {
                 assert_eq!(plan.grid as u64, m * blocks_a_row, "{plan}");
             }
         }
-        for (outer, n, inner) in [(1, 1 << 20, 8), (7, 100, 100), (1, 4, 1 << 24), (1000, 10_000, 5)] {
+        for (outer, n, inner) in
+            [(1, 1 << 20, 8), (7, 100, 100), (1, 4, 1 << 24), (1000, 10_000, 5), (9, 64, 99)]
+        {
             let columns = Arrangement::Columns { inner, dense: false };
             let plan = planner::<Sum<f32>>().plan(outer * inner, n, columns).unwrap();
             assert_eq!(plan.block, plan.width * plan.parts, "{plan}");
