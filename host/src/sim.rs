@@ -65,15 +65,7 @@ impl Simulator {
         if bytes > PARAMETER_BYTES {
             return Err(Error::OperatorTooLarge { bytes, limit: PARAMETER_BYTES });
         }
-        let host = Descriptor::of::<Op>();
-        if export.descriptor != host {
-            return Err(Error::LayoutMismatch {
-                export: export.name,
-                operator: (export.type_name)(),
-                host: Box::new(host),
-                device: Box::new(export.descriptor),
-            });
-        }
+        check_descriptor::<Op>(export)?;
         Ok(Simulator { options, export, facts })
     }
 
@@ -159,6 +151,20 @@ impl Simulator {
             [left, ..] => Err(failed(format!("it leaves the ticket at {left}, the next launch needs 0"))),
         }
     }
+}
+
+/// Was the export made for the operator as the host lays it out?
+fn check_descriptor<Op: Monoid>(export: &Export) -> Result<(), Error> {
+    let host = Descriptor::of::<Op>();
+    if export.descriptor == host {
+        return Ok(());
+    }
+    Err(Error::LayoutMismatch {
+        export: export.name,
+        operator: (export.type_name)(),
+        host: Box::new(host),
+        device: Box::new(export.descriptor),
+    })
 }
 
 /// Room for `n` values; if one is given, `n` of it.

@@ -32,7 +32,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Install what is missing, build and check everything, run every test
+    /// Install what is missing, build and check everything, run the tests (those of every operator where there is a GPU)
     Test(test::Options),
     /// Install the device toolchain and ptxas where they are missing
     Setup,

@@ -144,11 +144,9 @@ unsafe fn staged<Op: Monoid, const V: usize>(params: &RowParams<Op>, groups: u32
                 acc = unsafe { tile::group_value::<Op, V>(op, &tile, row * n, n, group, groups, in_words) };
             }
             if groups > 1 {
-                let all = (Op::COMMUTATIVE && groups == present).then_some(());
+                let present = if Op::COMMUTATIVE && groups == present { None } else { Some(present) };
                 // SAFETY: the whole warp is here.
-                acc = unsafe {
-                    warps::reduce_width(op, acc, thread % 32, groups, all.map_or(Some(present), |()| None))
-                };
+                acc = unsafe { warps::reduce_width(op, acc, thread % 32, groups, present) };
             }
             if group == 0 && row < here {
                 // SAFETY: one thread a row.
@@ -309,8 +307,8 @@ pub unsafe fn block<Op: Monoid, const V: usize, const U: usize>(
 ///
 /// # Safety
 ///
-/// `m` times `chunks.div_ceil(chunks_a_block)` blocks of `groups` threads; the rows' items are readable and `m` results writable; `partials` and
-/// `tickets` are as they say and belong to this launch alone. `shared` has two slots a warp.
+/// `m` times `chunks.div_ceil(chunks_a_block)` blocks of `groups` threads; the rows' items are readable and `m` results
+/// writable; `partials` and `tickets` are as they say and belong to this launch alone. `shared` has two slots a warp.
 #[inline(always)]
 pub unsafe fn large<Op: Monoid, const V: usize, const U: usize>(
     params: &RowParams<Op>,

@@ -244,6 +244,9 @@ impl SegmentPlanner {
             partials: 0,
         };
         let chunks = shape.chunks.max(1);
+        // Segments side by side, and groups of them.
+        let inner = if let Arrangement::Columns { inner, .. } = arrangement { inner } else { 1 };
+        let outer = m.checked_div(inner).unwrap_or(0);
         let blocks = match strategy {
             SegmentStrategy::Cpu => 1,
             SegmentStrategy::Thread | SegmentStrategy::Small => {
@@ -284,7 +287,6 @@ impl SegmentPlanner {
                 blocks(plan.chunks_a_block as u64)
             }
             SegmentStrategy::Columns => {
-                let Arrangement::Columns { inner, .. } = arrangement else { unreachable!("checked") };
                 // A thread each takes the longer the longer columns are: more of them, so that there is enough to do.
                 let lanes = if self.layout.any_order { shape.n } else { shape.lanes() };
                 plan.short = self.layout.commutative
@@ -297,7 +299,6 @@ impl SegmentPlanner {
                 } else {
                     self.split_columns(&mut plan, inner);
                 }
-                let outer = m.checked_div(inner).unwrap_or(0);
                 let tiles = inner.div_ceil(plan.width as u64);
                 let pieces = chunks * plan.splits as u64;
                 if pieces > 1 {
@@ -312,8 +313,6 @@ impl SegmentPlanner {
                 }
             }
             SegmentStrategy::Narrow => {
-                let Arrangement::Columns { inner, .. } = arrangement else { unreachable!("checked") };
-                let outer = m / inner.max(1);
                 if shape.groups <= 32 {
                     outer.div_ceil((THREADS / shape.groups) as u64)
                 } else {

@@ -2,14 +2,11 @@
 
 use std::ptr;
 
-use warpfold_gpu_kernels::{
-    export::{Descriptor, Export},
-    segments::irregular::IrregularParams,
-};
+use warpfold_gpu_kernels::{export::Export, segments::irregular::IrregularParams};
 use warpfold_monoid::Monoid;
 use warpfold_simt::sim::{self, Buffer, Fault, Launch, Options};
 
-use super::{SimOptions, filled};
+use super::{SimOptions, check_descriptor, filled};
 use crate::{
     Error,
     plan::{
@@ -45,15 +42,7 @@ impl SegmentSimulator {
         if bytes > PARAMETER_BYTES {
             return Err(Error::OperatorTooLarge { bytes, limit: PARAMETER_BYTES });
         }
-        let host = Descriptor::of::<Op>();
-        if export.descriptor != host {
-            return Err(Error::LayoutMismatch {
-                export: export.name,
-                operator: (export.type_name)(),
-                host: Box::new(host),
-                device: Box::new(export.descriptor),
-            });
-        }
+        check_descriptor::<Op>(export)?;
         Ok(SegmentSimulator { options, export, facts })
     }
 
