@@ -144,7 +144,12 @@ impl Table {
 
     /// The same for any family of kernels.
     pub fn find_in<Op: Monoid>(&self, family: Family) -> Option<&'static Export> {
-        self.exports.iter().find(|export| export.family == family && export.operator == TypeId::of::<Op>())
+        self.find_by_id(TypeId::of::<Op>(), family)
+    }
+
+    /// The same for an operator known by its type's identity.
+    pub fn find_by_id(&self, operator: TypeId, family: Family) -> Option<&'static Export> {
+        self.exports.iter().find(|export| export.family == family && export.operator == operator)
     }
 }
 

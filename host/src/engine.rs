@@ -1,6 +1,7 @@
 //! A place to compute.
 
 use std::{
+    any::{TypeId, type_name},
     fmt,
     sync::{Arc, PoisonError, RwLock},
 };
@@ -231,7 +232,7 @@ impl Engine {
             }
             #[cfg(feature = "cuda")]
             Place::Cuda(gpu) => {
-                let loaded = gpu.kernels(std::any::TypeId::of::<Op>(), || self.find::<Op>())?;
+                let loaded = gpu.kernels(TypeId::of::<Op>(), || self.find::<Op>())?;
                 let facts = self.facts.unwrap_or(gpu.context.facts);
                 let launcher = crate::cuda::Launcher::new::<Op>(gpu.clone(), loaded, facts)?;
                 Ok(Reducer::on_gpu(self.clone(), op, launcher))
@@ -267,7 +268,7 @@ impl Engine {
             #[cfg(feature = "cuda")]
             Place::Cuda(gpu) => {
                 let find = || self.find_in::<Op>(Family::Segments);
-                let loaded = gpu.segment_kernels(std::any::TypeId::of::<Op>(), find)?;
+                let loaded = gpu.segment_kernels(TypeId::of::<Op>(), find)?;
                 let facts = self.facts.unwrap_or(gpu.context.facts);
                 segments::Place::Cuda(SegmentLauncher::new::<Op>(gpu.clone(), loaded, facts)?)
             }
@@ -282,22 +283,29 @@ impl Engine {
 
     /// The same for any family of kernels.
     fn find_in<Op: Monoid>(&self, family: Family) -> Result<(Kernels, &'static Export), Error> {
-        let find = |kernels: Kernels| Some((kernels, kernels.table.find_in::<Op>(family)?));
+        self.find_by_id(TypeId::of::<Op>(), family, type_name::<Op>(), type_name::<Op::Item>())
+    }
+
+    fn find_by_id(
+        &self,
+        id: TypeId,
+        family: Family,
+        operator: &'static str,
+        item: &'static str,
+    ) -> Result<(Kernels, &'static Export), Error> {
+        let find = |kernels: Kernels| Some((kernels, kernels.table.find_by_id(id, family)?));
         let found = self.loaded().into_iter().find_map(find);
-        found.ok_or_else(|| {
-            let operator = std::any::type_name::<Op>();
-            Error::NoKernel {
-                operator,
-                item: std::any::type_name::<Op::Item>(),
-                line: match family {
-                    Family::Arrays => format!("my_operator => {},", short(operator)),
-                    Family::Segments => format!("my_operator_segments => {},", short(operator)),
-                },
-                list: match family {
-                    Family::Arrays => "kernels!",
-                    Family::Segments => "segment_kernels!",
-                },
-            }
+        found.ok_or_else(|| Error::NoKernel {
+            operator,
+            item,
+            line: match family {
+                Family::Arrays => format!("my_operator => {},", short(operator)),
+                Family::Segments => format!("my_operator_segments => {},", short(operator)),
+            },
+            list: match family {
+                Family::Arrays => "kernels!",
+                Family::Segments => "segment_kernels!",
+            },
         })
     }
 

@@ -51,7 +51,7 @@ pub use irregular::{Offset, SegmentPlan};
 pub(crate) use layout::Walk;
 pub use layout::{Axis, Layout};
 pub(crate) use problem::{Params, Places, Problem};
-pub(crate) use tables::Tables;
+pub(crate) use tables::{Class, Tables};
 
 /// Reduces segments of arrays with one operator on one engine. Cheap to clone, usable from any thread.
 ///
@@ -387,7 +387,7 @@ impl<Op: Monoid> SegmentReducer<Op> {
                 },
                 Segments::Irregular { items, plan } => {
                     let (begins, ends) = plan.bounds();
-                    let tables = Tables::new(plan.segments(), |k| plan.range(k), size_of::<Op::Item>());
+                    let tables = Tables::new(plan.segments(), &|k| plan.range(k), size_of::<Op::Item>());
                     simulator.reduce_irregular(self.op, items, begins, ends, &tables, results)
                 }
             },

@@ -15,8 +15,10 @@ use crate::{
     plan::{DeviceFacts, OperatorLayout, PARAMETER_BYTES, ReducePlan, Strategy},
 };
 
+mod room;
 mod segments;
 
+use room::Room;
 pub(crate) use segments::SegmentSimulator;
 
 /// Items that are read at once where they do not lie side by side.
@@ -50,9 +52,94 @@ impl Default for SimOptions {
 /// An operator's kernels, ready to be simulated.
 #[derive(Clone, Debug)]
 pub(crate) struct Simulator {
+    bodies: Bodies,
+    facts: DeviceFacts,
+}
+
+/// What a launch is called, and how it is described if it fails.
+struct Name<'a> {
+    kernel: &'a str,
+    grid: u32,
+    block: u32,
+    n: u64,
+}
+
+/// An export's kernels, whatever its operator.
+#[derive(Clone, Copy, Debug)]
+struct Bodies {
     options: SimOptions,
     export: &'static Export,
-    facts: DeviceFacts,
+}
+
+impl Bodies {
+    /// The bodies of an export made for the operator as the host lays it out, if parameters of so many bytes fit.
+    fn new(
+        options: SimOptions,
+        export: &'static Export,
+        host: Descriptor,
+        bytes: usize,
+    ) -> Result<Self, Error> {
+        if bytes > PARAMETER_BYTES {
+            return Err(Error::OperatorTooLarge { bytes, limit: PARAMETER_BYTES });
+        }
+        if export.descriptor != host {
+            return Err(Error::LayoutMismatch {
+                export: export.name,
+                operator: (export.type_name)(),
+                host: Box::new(host),
+                device: Box::new(export.descriptor),
+            });
+        }
+        Ok(Bodies { options, export })
+    }
+
+    /// The options of a launch that may access these buffers.
+    fn options(&self, buffers: Vec<Buffer>) -> Options {
+        let SimOptions { schedule, resident_blocks, stack_bytes } = self.options;
+        Options { schedule, resident_blocks, stack_bytes, buffers, ..Options::default() }
+    }
+
+    fn failed(&self, name: &Name, fault: String) -> Error {
+        Error::Simulator {
+            kernel: format!("{}__{}", self.export.name, name.kernel),
+            grid: name.grid,
+            block: name.block,
+            n: name.n,
+            fault,
+        }
+    }
+
+    /// Runs a kernel.
+    ///
+    /// # Safety
+    ///
+    /// At `params` lie parameters of that kernel of the export's operator, which give it what its documentation asks
+    /// for and outlive the launch.
+    unsafe fn launch(&self, name: &Name, options: &Options, params: *const u8) -> Result<(), Error> {
+        let entry = self.export.entries.iter().find(|entry| entry.kernel == name.kernel);
+        let entry = entry.ok_or_else(|| self.failed(name, "the export has no such kernel".into()))?;
+        let launch = Launch::new(format!("{}__{}", self.export.name, name.kernel), name.grid, name.block);
+        // An address travels where a pointer may not.
+        let address = params.expose_provenance();
+        sim::launch(&launch, options, || {
+            // SAFETY: the caller's promise.
+            unsafe { (entry.simulate)(ptr::with_exposed_provenance(address)) }
+        })
+        .map(|_| ())
+        .map_err(|Fault { place, kind, .. }| {
+            self.failed(name, place.map_or_else(|| kind.to_string(), |place| format!("{place}: {kind}")))
+        })
+    }
+
+    /// Are all tickets as the next launch needs them?
+    fn check(&self, name: &Name, tickets: &Room) -> Result<(), Error> {
+        match tickets.first_nonzero() {
+            None => Ok(()),
+            Some((at, left)) => {
+                Err(self.failed(name, format!("it leaves ticket {at} at {left}, the next launch needs 0")))
+            }
+        }
+    }
 }
 
 impl Simulator {
@@ -62,11 +149,7 @@ impl Simulator {
         facts: DeviceFacts,
     ) -> Result<Self, Error> {
         let bytes = size_of::<ReduceParams<Op>>();
-        if bytes > PARAMETER_BYTES {
-            return Err(Error::OperatorTooLarge { bytes, limit: PARAMETER_BYTES });
-        }
-        check_descriptor::<Op>(export)?;
-        Ok(Simulator { options, export, facts })
+        Ok(Simulator { bodies: Bodies::new(options, export, Descriptor::of::<Op>(), bytes)?, facts })
     }
 
     pub(crate) fn plan<Op: Monoid>(&self, n: u64) -> Result<ReducePlan, Error> {
@@ -79,18 +162,10 @@ impl Simulator {
         op: Op,
         items: &S,
     ) -> Result<Op::Output, Error> {
-        if let Some(items) = items.as_slice() {
-            return self.reduce(op, items, Vec::new());
+        match items.as_slice() {
+            Some(items) => self.reduce(op, items, Vec::new()),
+            None => self.reduce(op, &copied(items)?, Vec::new()),
         }
-        let n = items.len();
-        let mut copy = filled(n, None)?;
-        let (mut next, mut scratch) = (0, Vec::new());
-        while next < n {
-            let end = n.min(next.saturating_add(PIECE));
-            copy.extend_from_slice(items.run(next..end, &mut scratch));
-            next = end;
-        }
-        self.reduce(op, &copy, Vec::new())
     }
 
     /// Reduces a slice where it lies, with the kernel that the plan names. The operator may access more buffers.
@@ -98,85 +173,72 @@ impl Simulator {
         &self,
         op: Op,
         items: &[Op::Item],
-        buffers: Vec<Buffer>,
+        mut buffers: Vec<Buffer>,
     ) -> Result<Op::Output, Error> {
         let plan = self.plan::<Op>(items.len() as u64)?;
-        let launch =
-            Launch::new(format!("{}__{}", self.export.name, plan.strategy.kernel()), plan.grid, plan.block);
-        let failed = |fault: String| Error::Simulator {
-            kernel: launch.name.clone(),
-            grid: plan.grid,
-            block: plan.block,
-            n: plan.shape.n,
-            fault,
-        };
-        let entry = self.export.entries.iter().find(|entry| entry.kernel == plan.strategy.kernel());
-        let entry = entry.ok_or_else(|| failed("the export has no such kernel".into()))?;
-        // Each in an allocation of its own, so that what lies between is in none of them.
-        let mut output = filled(1, Some(op.finish(op.identity())))?;
+        let mut output = Room::filled(1, &op.finish(op.identity()))?;
         // One block needs no workspace, and gets none.
         let in_chunks = plan.strategy != Strategy::OneBlock;
-        let mut partials = filled(if in_chunks { plan.grid.into() } else { 0 }, Some(op.identity()))?;
-        let mut ticket = filled(in_chunks.into(), Some(0_u32))?;
-        let SimOptions { schedule, resident_blocks, stack_bytes } = self.options;
-        let options = Options { schedule, resident_blocks, stack_bytes, buffers, ..Options::default() }
-            .buffer(Buffer::read_only("input", items))
-            .buffer(Buffer::writable("output", &mut output))
-            .buffer(Buffer::writable("partials", &mut partials))
-            .buffer(Buffer::writable("ticket", &mut ticket));
+        let mut partials = Room::filled(if in_chunks { plan.grid.into() } else { 0 }, &op.identity())?;
+        let mut ticket = Room::filled(in_chunks.into(), &0_u32)?;
         let params = ReduceParams::<Op> {
             input: items.as_ptr(),
             n: plan.shape.n,
-            output: output.as_mut_ptr(),
-            partials: partials.as_mut_ptr(),
-            ticket: ticket.as_mut_ptr(),
+            output: ptr::with_exposed_provenance_mut(output.address()),
+            partials: ptr::with_exposed_provenance_mut(partials.address()),
+            ticket: ptr::with_exposed_provenance_mut(ticket.address()),
             chunk: plan.shape.chunk,
             chunks: plan.grid,
             groups: plan.shape.groups,
             op,
         };
-        // An address travels where a pointer may not.
-        let address = (&raw const params).expose_provenance();
-        sim::launch(&launch, &options, || {
-            // SAFETY: the parameters of this operator's kernels, whose descriptor was compared, with what their
-            // documentation asks for: readable items, a writable output, a workspace of this launch alone. They
-            // outlive the launch.
-            unsafe { (entry.simulate)(ptr::with_exposed_provenance(address)) }
-        })
-        .map_err(|Fault { place, kind, .. }| {
-            failed(place.map_or_else(|| kind.to_string(), |place| format!("{place}: {kind}")))
-        })?;
-        match ticket[..] {
-            [] | [0] => Ok(output[0]),
-            [left, ..] => Err(failed(format!("it leaves the ticket at {left}, the next launch needs 0"))),
+        buffers.push(Buffer::read_only("input", items));
+        // SAFETY: the parameters of this operator's kernels, with what their documentation asks for: readable items, a
+        // writable output, a workspace of this launch alone.
+        unsafe {
+            self.run(
+                &plan,
+                buffers,
+                [&mut output, &mut partials, &mut ticket],
+                ptr::from_ref(&params).cast(),
+            )?;
         }
+        // SAFETY: an output was there before the launch, and the kernel writes no other values.
+        Ok(unsafe { ptr::with_exposed_provenance::<Op::Output>(output.address()).read() })
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Bodies::launch`].
+    unsafe fn run(
+        &self,
+        plan: &ReducePlan,
+        mut buffers: Vec<Buffer>,
+        [output, partials, ticket]: [&mut Room; 3],
+        params: *const u8,
+    ) -> Result<(), Error> {
+        let name =
+            Name { kernel: plan.strategy.kernel(), grid: plan.grid, block: plan.block, n: plan.shape.n };
+        buffers.extend([output.buffer("output"), partials.buffer("partials"), ticket.buffer("ticket")]);
+        // SAFETY: the caller's promise.
+        unsafe { self.bodies.launch(&name, &self.bodies.options(buffers), params)? };
+        self.bodies.check(&name, ticket)
     }
 }
 
-/// Was the export made for the operator as the host lays it out?
-fn check_descriptor<Op: Monoid>(export: &Export) -> Result<(), Error> {
-    let host = Descriptor::of::<Op>();
-    if export.descriptor == host {
-        return Ok(());
-    }
-    Err(Error::LayoutMismatch {
-        export: export.name,
-        operator: (export.type_name)(),
-        host: Box::new(host),
-        device: Box::new(export.descriptor),
-    })
-}
-
-/// Room for `n` values; if one is given, `n` of it.
-fn filled<T: Plain>(n: u64, value: Option<T>) -> Result<Vec<T>, Error> {
+/// Items that do not lie side by side, where they do.
+fn copied<T: Plain, S: Items<T> + ?Sized>(items: &S) -> Result<Vec<T>, Error> {
+    let n = items.len();
     let needed = || Error::HostMemory { needed: n.saturating_mul(size_of::<T>() as u64) };
-    let len = usize::try_from(n).map_err(|_| needed())?;
-    let mut values = Vec::new();
-    values.try_reserve_exact(len).map_err(|_| needed())?;
-    if let Some(value) = value {
-        values.resize(len, value);
+    let mut copy = Vec::new();
+    copy.try_reserve_exact(usize::try_from(n).map_err(|_| needed())?).map_err(|_| needed())?;
+    let (mut next, mut scratch) = (0, Vec::new());
+    while next < n {
+        let end = n.min(next.saturating_add(PIECE));
+        copy.extend_from_slice(items.run(next..end, &mut scratch));
+        next = end;
     }
-    Ok(values)
+    Ok(copy)
 }
 
 #[cfg(test)]
@@ -311,7 +373,7 @@ mod tests {
             }
         });
         let text = fault(&engine, &[1; 10_000]);
-        assert!(text.contains("leaves the ticket at 3"), "{text}");
+        assert!(text.contains("leaves ticket 0 at 3"), "{text}");
         let text = fault(&engine, &[1; 10]);
         assert!(text.contains("no such kernel"), "{text}");
     }

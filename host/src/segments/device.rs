@@ -122,7 +122,7 @@ impl<Op: Monoid> SegmentReducer<Op> {
     /// ```
     pub fn prepare(&self, plan: &SegmentPlan) -> Result<DeviceSegments, Error> {
         let launcher = self.segment_launcher()?;
-        let tables = Tables::new(plan.segments(), |k| plan.range(k), size_of::<Op::Item>());
+        let tables = Tables::new(plan.segments(), &|k| plan.range(k), size_of::<Op::Item>());
         launcher.upload::<Op>(&tables, plan)
     }
 

@@ -32,7 +32,7 @@ impl Tables {
     /// Cuts segments `0 .. count`, which lie where `range` says, for items of that size.
     ///
     /// Every segment is in one tile or has units for all its chunks.
-    pub(crate) fn new(count: u64, range: impl Fn(u64) -> Range<u64>, item_bytes: usize) -> Tables {
+    pub(crate) fn new(count: u64, range: &dyn Fn(u64) -> Range<u64>, item_bytes: usize) -> Tables {
         let limit = tile_limit(item_bytes);
         let room = (TILE_BYTES / item_bytes.max(1)) as u64;
         let mut tables = Tables::default();
@@ -98,7 +98,7 @@ mod tests {
     fn of(lengths: &[u64], item_bytes: usize) -> Tables {
         let mut offsets = vec![0];
         lengths.iter().for_each(|n| offsets.push(offsets[offsets.len() - 1] + n));
-        Tables::new(lengths.len() as u64, |k| offsets[k as usize]..offsets[k as usize + 1], item_bytes)
+        Tables::new(lengths.len() as u64, &|k| offsets[k as usize]..offsets[k as usize + 1], item_bytes)
     }
 
     #[test]
@@ -130,7 +130,7 @@ mod tests {
     fn nothing_makes_no_tables_and_gaps_end_tiles() {
         assert_eq!(of(&[], 4), Tables::default());
         let ranges = [0..5, 5..10, 12..13, 3..4, 4..4, 90..90, 4..9];
-        let tables = Tables::new(ranges.len() as u64, |k| ranges[k as usize].clone(), 4);
+        let tables = Tables::new(ranges.len() as u64, &|k| ranges[k as usize].clone(), 4);
         let tiles: Vec<_> = tables.tiles.iter().map(|t| (t.segment, t.start, t.items, t.segments)).collect();
         assert_eq!(tiles, [(0, 0, 10, 2), (2, 12, 1, 1), (3, 3, 6, 4)]);
         let empties = of(&[0; 3000], 8);

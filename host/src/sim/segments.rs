@@ -2,34 +2,28 @@
 
 use std::ptr;
 
-use warpfold_gpu_kernels::{export::Export, segments::irregular::IrregularParams};
+use warpfold_gpu_kernels::{
+    export::{Descriptor, Export},
+    segments::irregular::IrregularParams,
+};
 use warpfold_monoid::Monoid;
-use warpfold_simt::sim::{self, Buffer, Fault, Launch, Options};
+use warpfold_simt::sim::Buffer;
 
-use super::{SimOptions, check_descriptor, filled};
+use super::{Bodies, Name, Room, SimOptions};
 use crate::{
     Error,
     plan::{
-        DeviceFacts, OperatorLayout, PARAMETER_BYTES,
+        DeviceFacts, OperatorLayout,
         segments::{SegmentPlanner, SegmentSettings, SegmentsPlan},
     },
-    segments::{Layout, Params, Places, Problem, Tables},
+    segments::{Class, Layout, Params, Places, Problem, Tables},
 };
 
 /// An operator's kernels for segments, ready to be simulated.
 #[derive(Clone, Debug)]
 pub(crate) struct SegmentSimulator {
-    options: SimOptions,
-    export: &'static Export,
+    bodies: Bodies,
     facts: DeviceFacts,
-}
-
-/// What a launch is called, and how it is described if it fails.
-struct Name<'a> {
-    kernel: &'a str,
-    grid: u32,
-    block: u32,
-    n: u64,
 }
 
 impl SegmentSimulator {
@@ -39,11 +33,7 @@ impl SegmentSimulator {
         facts: DeviceFacts,
     ) -> Result<Self, Error> {
         let bytes = Params::<Op>::BYTES.max(size_of::<IrregularParams<Op>>());
-        if bytes > PARAMETER_BYTES {
-            return Err(Error::OperatorTooLarge { bytes, limit: PARAMETER_BYTES });
-        }
-        check_descriptor::<Op>(export)?;
-        Ok(SegmentSimulator { options, export, facts })
+        Ok(SegmentSimulator { bodies: Bodies::new(options, export, Descriptor::of::<Op>(), bytes)?, facts })
     }
 
     pub(crate) fn plan<Op: Monoid>(
@@ -73,37 +63,56 @@ impl SegmentSimulator {
         if problem.m == 0 {
             return Ok(());
         }
-        // What lies between the least and the greatest item may be of other arrays.
-        let items = match problem.extent {
-            Some((least, greatest)) => {
-                (first.wrapping_offset(least as isize), (greatest - least + 1) as usize)
-            }
-            None => (first, 0),
-        };
-        let mut partials = filled(plan.partials, Some(op.identity()))?;
-        let mut tickets = filled(plan.tickets, Some(0_u32))?;
+        let mut partials = Room::filled(plan.partials, &op.identity())?;
+        let mut tickets = Room::filled(plan.tickets, &0_u32)?;
         let places = Places {
             input: first.expose_provenance(),
             output: output.as_mut_ptr().expose_provenance(),
-            partials: partials.as_mut_ptr().expose_provenance(),
-            tickets: tickets.as_mut_ptr().expose_provenance(),
+            partials: partials.address(),
+            tickets: tickets.address(),
+        };
+        let output = Buffer::writable("output", output);
+        let params = problem.params(op, &plan, &places);
+        // SAFETY: the parameters of that kernel of this operator; the plan gives it what its documentation asks for.
+        unsafe {
+            self.run(
+                (&problem, &plan),
+                (first.addr(), size_of::<Op::Item>()),
+                output,
+                [&mut partials, &mut tickets],
+                params.as_ptr(),
+            )
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Bodies::launch`].
+    unsafe fn run(
+        &self,
+        (problem, plan): (&Problem, &SegmentsPlan),
+        (first, item_bytes): (usize, usize),
+        output: Buffer,
+        [partials, tickets]: [&mut Room; 2],
+        params: *const u8,
+    ) -> Result<(), Error> {
+        // What lies between the least and the greatest item may be of other arrays.
+        let (least, items) = match problem.extent {
+            Some((least, greatest)) => (least as isize, (greatest - least + 1) as usize),
+            None => (0, 0),
+        };
+        let input = Buffer {
+            name: "input".into(),
+            start: first.wrapping_add_signed(least.wrapping_mul(item_bytes as isize)),
+            bytes: items * item_bytes,
+            writable: false,
         };
         let name =
             Name { kernel: plan.kernel(), grid: plan.grid, block: plan.block, n: problem.m * problem.n };
-        let options = self
-            .options(Vec::new())
-            .buffer(Buffer {
-                name: "input".into(),
-                start: items.0.addr(),
-                bytes: items.1 * size_of::<Op::Item>(),
-                writable: false,
-            })
-            .buffer(Buffer::writable("output", output))
-            .buffer(Buffer::writable("partials", &mut partials))
-            .buffer(Buffer::writable("tickets", &mut tickets));
-        let params = problem.params(op, &plan, &places);
-        self.launch(&name, &options, params.as_ptr())?;
-        self.check(&name, &tickets)
+        let buffers = vec![input, output, partials.buffer("partials"), tickets.buffer("tickets")];
+        // SAFETY: the caller's promise.
+        unsafe { self.bodies.launch(&name, &self.bodies.options(buffers), params)? };
+        self.bodies.check(&name, tickets)
     }
 
     /// Reduces segments of any lengths to `output`, which has room for exactly that many.
@@ -116,8 +125,8 @@ impl SegmentSimulator {
         tables: &Tables,
         output: &mut [Op::Output],
     ) -> Result<(), Error> {
-        let mut partials = filled(tables.partials, Some(op.identity()))?;
-        let mut tickets = filled(tables.tickets, Some(0_u32))?;
+        let mut partials = Room::filled(tables.partials, &op.identity())?;
+        let mut tickets = Room::filled(tables.tickets, &0_u32)?;
         let mut params = IrregularParams::<Op> {
             input: items.as_ptr(),
             len: items.len() as u64,
@@ -127,80 +136,71 @@ impl SegmentSimulator {
             tiles: tables.tiles.as_ptr(),
             units: ptr::null(),
             count: tables.tiles.len() as u64,
-            partials: partials.as_mut_ptr(),
-            tickets: tickets.as_mut_ptr(),
+            partials: ptr::with_exposed_provenance_mut(partials.address()),
+            tickets: ptr::with_exposed_provenance_mut(tickets.address()),
             groups: 1,
             padding: 0,
             op,
         };
-        let n = items.len() as u64;
-        let most = self.facts.max_grid_x as usize;
-        let options = self
-            .options(Vec::new())
-            .buffer(Buffer::read_only("input", items))
-            .buffer(Buffer::read_only("begins", begins))
-            .buffer(Buffer::read_only("ends", ends))
-            .buffer(Buffer::read_only("tiles", &tables.tiles))
-            .buffer(Buffer::writable("output", output))
-            .buffer(Buffer::writable("partials", &mut partials))
-            .buffer(Buffer::writable("tickets", &mut tickets));
+        let buffers = vec![
+            Buffer::read_only("input", items),
+            Buffer::read_only("begins", begins),
+            Buffer::read_only("ends", ends),
+            Buffer::writable("output", output),
+        ];
+        let mut params_of = |class: Option<&Class>| {
+            if let Some(class) = class {
+                params.units = class.units.as_ptr();
+                params.count = class.units.len() as u64;
+                params.groups = class.groups;
+            }
+            ptr::from_ref(&params).cast()
+        };
+        // SAFETY: the parameters of this operator's kernels; the tables give them what their documentation asks for.
+        unsafe {
+            self.run_irregular(
+                tables,
+                items.len() as u64,
+                buffers,
+                [&mut partials, &mut tickets],
+                &mut params_of,
+            )
+        }
+    }
+
+    /// Runs the kernel for tiles, if there are any, and that for units once a class, with the parameters for each.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Bodies::launch`].
+    unsafe fn run_irregular(
+        &self,
+        tables: &Tables,
+        n: u64,
+        mut buffers: Vec<Buffer>,
+        [partials, tickets]: [&mut Room; 2],
+        params: &mut dyn FnMut(Option<&Class>) -> *const u8,
+    ) -> Result<(), Error> {
+        buffers.extend([
+            Buffer::read_only("tiles", &tables.tiles),
+            partials.buffer("partials"),
+            tickets.buffer("tickets"),
+        ]);
+        let options = self.bodies.options(buffers);
         if !tables.tiles.is_empty() {
-            let grid = tables.tiles.len().min(most) as u32;
+            let grid = tables.tiles.len().min(self.facts.max_grid_x as usize) as u32;
             let name = Name { kernel: "tiles", grid, block: warpfold_gpu_kernels::segments::THREADS, n };
-            self.launch(&name, &options, ptr::from_ref(&params).cast())?;
+            // SAFETY: the caller's promise.
+            unsafe { self.bodies.launch(&name, &options, params(None))? };
         }
         for class in &tables.classes {
-            params.units = class.units.as_ptr();
-            params.count = class.units.len() as u64;
-            params.groups = class.groups;
             let grid = class.units.len() as u32;
             let name = Name { kernel: "units", grid, block: class.groups.max(32), n };
-            let mut options = options.clone();
-            options.buffers.push(Buffer::read_only("units", &class.units));
-            self.launch(&name, &options, ptr::from_ref(&params).cast())?;
-            self.check(&name, &tickets)?;
+            let options = options.clone().buffer(Buffer::read_only("units", &class.units));
+            // SAFETY: the caller's promise.
+            unsafe { self.bodies.launch(&name, &options, params(Some(class)))? };
+            self.bodies.check(&name, tickets)?;
         }
         Ok(())
-    }
-
-    fn options(&self, buffers: Vec<Buffer>) -> Options {
-        let SimOptions { schedule, resident_blocks, stack_bytes } = self.options;
-        Options { schedule, resident_blocks, stack_bytes, buffers, ..Options::default() }
-    }
-
-    fn failed(&self, name: &Name, fault: String) -> Error {
-        Error::Simulator {
-            kernel: format!("{}__{}", self.export.name, name.kernel),
-            grid: name.grid,
-            block: name.block,
-            n: name.n,
-            fault,
-        }
-    }
-
-    fn launch(&self, name: &Name, options: &Options, params: *const u8) -> Result<(), Error> {
-        let entry = self.export.entries.iter().find(|entry| entry.kernel == name.kernel);
-        let entry = entry.ok_or_else(|| self.failed(name, "the export has no such kernel".into()))?;
-        let launch = Launch::new(format!("{}__{}", self.export.name, name.kernel), name.grid, name.block);
-        // An address travels where a pointer may not.
-        let address = params.expose_provenance();
-        sim::launch(&launch, options, || {
-            // SAFETY: the parameters of that kernel of this operator, whose descriptor was compared; the plan and the
-            // tables give it what their documentation asks for. They outlive the launch.
-            unsafe { (entry.simulate)(ptr::with_exposed_provenance(address)) }
-        })
-        .map(|_| ())
-        .map_err(|Fault { place, kind, .. }| {
-            self.failed(name, place.map_or_else(|| kind.to_string(), |place| format!("{place}: {kind}")))
-        })
-    }
-
-    /// Are all tickets as the next launch needs them?
-    fn check(&self, name: &Name, tickets: &[u32]) -> Result<(), Error> {
-        match tickets.iter().position(|&ticket| ticket != 0) {
-            None => Ok(()),
-            Some(at) => Err(self
-                .failed(name, format!("it leaves ticket {at} at {}, the next launch needs 0", tickets[at]))),
-        }
     }
 }

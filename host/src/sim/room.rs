@@ -1,0 +1,66 @@
+//! Memory of a launch, of values whose type only its makers know: what runs kernels is compiled once for all operators.
+
+use std::mem::MaybeUninit;
+
+use warpfold_monoid::Plain;
+use warpfold_simt::sim::Buffer;
+
+use crate::Error;
+
+/// Equal values side by side, in an allocation of their own: what lies beyond them is in no buffer of the launch.
+pub(crate) struct Room {
+    /// Aligned for every plain type.
+    units: Vec<Unit>,
+    bytes: usize,
+}
+
+/// As large as it is aligned.
+#[derive(Clone, Copy)]
+#[repr(C, align(16))]
+struct Unit([MaybeUninit<u8>; 16]);
+
+impl Room {
+    /// `count` copies of a value.
+    pub(crate) fn filled<T: Plain>(count: u64, value: &T) -> Result<Room, Error> {
+        const { assert!(align_of::<T>() <= align_of::<Unit>(), "a type is aligned to more than 16 bytes") };
+        // SAFETY: the value's own bytes.
+        let value = unsafe {
+            std::slice::from_raw_parts(std::ptr::from_ref(value).cast::<MaybeUninit<u8>>(), size_of::<T>())
+        };
+        Room::repeat(count, value)
+    }
+
+    fn repeat(count: u64, value: &[MaybeUninit<u8>]) -> Result<Room, Error> {
+        let needed = || Error::HostMemory { needed: count.saturating_mul(value.len() as u64) };
+        let count = usize::try_from(count).map_err(|_| needed())?;
+        let bytes = count.checked_mul(value.len()).ok_or_else(needed)?;
+        let len = bytes.div_ceil(size_of::<Unit>());
+        let mut units = Vec::new();
+        units.try_reserve_exact(len).map_err(|_| needed())?;
+        units.resize(len, Unit([MaybeUninit::zeroed(); 16]));
+        // SAFETY: the units' own bytes, of which there are as many at least.
+        let places = unsafe { std::slice::from_raw_parts_mut(units.as_mut_ptr().cast(), bytes) };
+        if !value.is_empty() {
+            places.chunks_exact_mut(value.len()).for_each(|place| place.copy_from_slice(value));
+        }
+        Ok(Room { units, bytes })
+    }
+
+    /// Where the values lie.
+    pub(crate) fn address(&mut self) -> usize {
+        self.units.as_mut_ptr().expose_provenance()
+    }
+
+    /// What the kernel is told of them.
+    pub(crate) fn buffer(&mut self, name: &str) -> Buffer {
+        Buffer { name: name.into(), start: self.address(), bytes: self.bytes, writable: true }
+    }
+
+    /// The first of them that is not zero, and where it stands, of numbers.
+    pub(crate) fn first_nonzero(&self) -> Option<(usize, u32)> {
+        // SAFETY: numbers, which a launch leaves initialised.
+        let numbers =
+            unsafe { std::slice::from_raw_parts(self.units.as_ptr().cast::<u32>(), self.bytes / 4) };
+        numbers.iter().copied().enumerate().find(|&(_, number)| number != 0)
+    }
+}
