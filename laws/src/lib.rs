@@ -200,17 +200,18 @@ impl Laws {
         })?;
         let swap_mattered = Cell::new(false);
         let case = Case { op: &traced, same: &same, neutral: self.neutral, swap_mattered: &swap_mattered };
-        self.run(&vec(items, 1..=self.longest), |items: &[Op::Item]| {
+        self.run(&vec(items, 1..=self.longest), &|items: &[Op::Item]| {
             guarded(&traced, items, || case.all(items))
         })?;
         Ok(Report { cases: self.cases, looks_commutative: !Op::COMMUTATIVE && !swap_mattered.get() })
     }
 
-    /// Runs a property over generated lists; on failure the violation of the smallest one found.
+    /// Runs a property over generated lists; on failure the violation of the smallest one found. Compiled once for each kind
+    /// of list, not for each operator.
     fn run<T: Debug + Copy>(
         &self,
         lists: &impl Strategy<Value = Vec<T>>,
-        property: impl Fn(&[T]) -> Result<(), Violation>,
+        property: &dyn Fn(&[T]) -> Result<(), Violation>,
     ) -> Result<(), Violation> {
         let outcome = self.runner().run(lists, |list| {
             property(&list).map_err(|violation| TestCaseError::fail(violation.to_string()))

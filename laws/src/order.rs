@@ -33,7 +33,7 @@ impl Laws {
     {
         let traced = Traced::new(op);
         let property = |items: &[Op::Item]| guarded(&traced, items, || compare(op, &traced, items, &same));
-        self.run(&vec(&items, 1..=SHORT), property)?;
+        self.run(&vec(&items, 1..=SHORT), &property)?;
 
         let lengths = lengths(size_of::<Op::Item>());
         let mut runner = self.runner();

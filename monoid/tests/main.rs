@@ -10,6 +10,7 @@ mod extremes;
 mod fused;
 mod generic;
 mod logsumexp;
+mod math;
 mod misuse;
 mod moments;
 mod norms;

@@ -1,0 +1,4 @@
+//! The checker itself, and the operators of warpfold under it.
+
+mod checker;
+mod operators;
