@@ -24,6 +24,7 @@ pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 mod engine;
+mod erased;
 mod error;
 mod input;
 pub mod module;

@@ -9,6 +9,8 @@ use warpfold_simt::sim::Buffer;
 
 #[cfg(feature = "cuda")]
 use crate::cuda::{DeviceInput, DeviceOutput, Launcher, StreamRef, Workspace};
+#[cfg(feature = "cuda")]
+use crate::erased::Params;
 use crate::{
     Engine, Error, Input, Items, Source, cpu,
     plan::{OperatorLayout, ReducePlan},
@@ -72,9 +74,9 @@ impl<Op: Monoid> Reducer<Op> {
     pub fn plan(&self, n: u64) -> Result<ReducePlan, Error> {
         match &self.place {
             Place::Cpu => ReducePlan::cpu(n, OperatorLayout::of::<Op>()),
-            Place::Sim(simulator) => simulator.plan::<Op>(n),
+            Place::Sim(simulator) => simulator.plan(n, OperatorLayout::of::<Op>()),
             #[cfg(feature = "cuda")]
-            Place::Cuda(launcher) => launcher.plan::<Op>(n),
+            Place::Cuda(launcher) => launcher.plan(n, OperatorLayout::of::<Op>()),
         }
     }
 
@@ -298,7 +300,14 @@ impl<Op: Monoid> Reducer<Op> {
         }
         // SAFETY: the caller's promise.
         unsafe {
-            self.launcher()?.enqueue(self.op, input.address, input.len, output.address, stream.raw, workspace)
+            let (address, len) = (input.address, input.len);
+            self.launcher()?.enqueue(
+                Params::new(self.op).erased(),
+                (address, len),
+                output.address,
+                stream.raw,
+                workspace,
+            )
         }
     }
 

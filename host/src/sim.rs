@@ -1,17 +1,18 @@
 //! The simulator backend: the kernels' own source on simulated threads, every access checked.
 
-use std::ptr;
+use std::{mem::MaybeUninit, ptr};
 
 use warpfold_gpu_kernels::{
     device::ReduceParams,
     export::{Descriptor, Export},
 };
-use warpfold_monoid::{Monoid, Plain};
+use warpfold_monoid::{Monoid, Plain, Sum};
 pub use warpfold_simt::sim::Schedule;
 use warpfold_simt::sim::{self, Buffer, Fault, Launch, Options};
 
 use crate::{
     Error, Items,
+    erased::{Erased, Head, Params, bytes_of, bytes_of_mut},
     plan::{DeviceFacts, OperatorLayout, PARAMETER_BYTES, ReducePlan, Strategy},
 };
 
@@ -152,8 +153,8 @@ impl Simulator {
         Ok(Simulator { bodies: Bodies::new(options, export, Descriptor::of::<Op>(), bytes)?, facts })
     }
 
-    pub(crate) fn plan<Op: Monoid>(&self, n: u64) -> Result<ReducePlan, Error> {
-        ReducePlan::new(n, OperatorLayout::of::<Op>(), &self.facts)
+    pub(crate) fn plan(&self, n: u64, layout: OperatorLayout) -> Result<ReducePlan, Error> {
+        ReducePlan::new(n, layout, &self.facts)
     }
 
     /// Reduces items, which are copied first unless they lie side by side.
@@ -175,54 +176,64 @@ impl Simulator {
         items: &[Op::Item],
         mut buffers: Vec<Buffer>,
     ) -> Result<Op::Output, Error> {
-        let plan = self.plan::<Op>(items.len() as u64)?;
-        let mut output = Room::filled(1, &op.finish(op.identity()))?;
+        let identity = op.identity();
+        let mut output = MaybeUninit::new(op.finish(identity));
+        buffers.push(Buffer::read_only("input", items));
+        let input = items.as_ptr().expose_provenance();
+        let mut params = Params::new(op);
+        // SAFETY: the parameters of this operator's kernels; readable items.
+        unsafe {
+            self.run(
+                params.erased(),
+                (input, items.len() as u64),
+                bytes_of(&identity),
+                bytes_of_mut(&mut output),
+                buffers,
+            )?;
+        }
+        // SAFETY: an output was there before the launch, and the kernel writes no other values.
+        Ok(unsafe { output.assume_init() })
+    }
+
+    /// Reduces the items at an address. `output` is what lies at the kernel's output before, and after, the launch.
+    ///
+    /// # Safety
+    ///
+    /// The parameters are those of the export's operator, whose items, all readable, they are; `identity` and `output` are
+    /// values of its other types.
+    unsafe fn run(
+        &self,
+        mut op: Erased<'_>,
+        (input, n): (usize, u64),
+        identity: &[MaybeUninit<u8>],
+        output: &mut [MaybeUninit<u8>],
+        mut buffers: Vec<Buffer>,
+    ) -> Result<(), Error> {
+        let plan = self.plan(n, op.types.layout)?;
+        let mut result = Room::filled(1, output)?;
         // One block needs no workspace, and gets none.
         let in_chunks = plan.strategy != Strategy::OneBlock;
-        let mut partials = Room::filled(if in_chunks { plan.grid.into() } else { 0 }, &op.identity())?;
-        let mut ticket = Room::filled(in_chunks.into(), &0_u32)?;
-        let params = ReduceParams::<Op> {
-            input: items.as_ptr(),
-            n: plan.shape.n,
-            output: ptr::with_exposed_provenance_mut(output.address()),
+        let mut partials = Room::filled(if in_chunks { plan.grid.into() } else { 0 }, identity)?;
+        let mut ticket = Room::filled(in_chunks.into(), bytes_of(&0_u32))?;
+        let params = op.fill(Head {
+            input: ptr::with_exposed_provenance(input),
+            n,
+            output: ptr::with_exposed_provenance_mut(result.address()),
             partials: ptr::with_exposed_provenance_mut(partials.address()),
             ticket: ptr::with_exposed_provenance_mut(ticket.address()),
             chunk: plan.shape.chunk,
             chunks: plan.grid,
             groups: plan.shape.groups,
-            op,
-        };
-        buffers.push(Buffer::read_only("input", items));
-        // SAFETY: the parameters of this operator's kernels, with what their documentation asks for: readable items, a
-        // writable output, a workspace of this launch alone.
-        unsafe {
-            self.run(
-                &plan,
-                buffers,
-                [&mut output, &mut partials, &mut ticket],
-                ptr::from_ref(&params).cast(),
-            )?;
-        }
-        // SAFETY: an output was there before the launch, and the kernel writes no other values.
-        Ok(unsafe { ptr::with_exposed_provenance::<Op::Output>(output.address()).read() })
-    }
-
-    /// # Safety
-    ///
-    /// As for [`Bodies::launch`].
-    unsafe fn run(
-        &self,
-        plan: &ReducePlan,
-        mut buffers: Vec<Buffer>,
-        [output, partials, ticket]: [&mut Room; 3],
-        params: *const u8,
-    ) -> Result<(), Error> {
-        let name =
-            Name { kernel: plan.strategy.kernel(), grid: plan.grid, block: plan.block, n: plan.shape.n };
-        buffers.extend([output.buffer("output"), partials.buffer("partials"), ticket.buffer("ticket")]);
-        // SAFETY: the caller's promise.
+            op: Sum::new(),
+        });
+        let name = Name { kernel: plan.strategy.kernel(), grid: plan.grid, block: plan.block, n };
+        buffers.extend([result.buffer("output"), partials.buffer("partials"), ticket.buffer("ticket")]);
+        // SAFETY: the parameters of that kernel with what its documentation asks for: readable items, by the caller's
+        // promise, a writable output, a workspace of this launch alone.
         unsafe { self.bodies.launch(&name, &self.bodies.options(buffers), params)? };
-        self.bodies.check(&name, ticket)
+        self.bodies.check(&name, &ticket)?;
+        output.copy_from_slice(result.first(output.len()));
+        Ok(())
     }
 }
 
@@ -247,7 +258,7 @@ mod tests {
         export::{Entry, Table},
         kernels,
     };
-    use warpfold_monoid::{GivesIdentity, Sum};
+    use warpfold_monoid::GivesIdentity;
     use warpfold_simt::{global, thread::thread_idx_x};
 
     use super::*;

@@ -5,7 +5,7 @@ use std::{
     collections::HashMap,
     ffi::{c_uint, c_void},
     fmt,
-    mem::ManuallyDrop,
+    mem::{ManuallyDrop, MaybeUninit},
     ptr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -109,26 +109,29 @@ impl Gpu {
         first_use(&self.segment_kernels, operator, find, load)
     }
 
-    /// Runs `launch` with a place that the device can write a `T` to, waits as `launch` says, and returns the `T`.
+    /// Runs `launch` with a place that the device can write so many bytes to, waits as `launch` says, and copies them to
+    /// `value`.
     ///
     /// # Safety
     ///
-    /// If `launch` returns `Ok`, a `T` has been written to the address that it was given, and all device work that
+    /// If `launch` returns `Ok`, the bytes have been written to the address that it was given, and all device work that
     /// uses the address is done; if it returns `Err`, none is pending but what the driver has given up.
-    pub(crate) unsafe fn receive<T: Copy>(
+    pub(crate) unsafe fn receive(
         &self,
+        value: &mut [MaybeUninit<u8>],
         launch: impl FnOnce(CUdeviceptr) -> Result<(), Error>,
-    ) -> Result<T, Error> {
-        let kept = lock(&self.results).pop_if(|result| result.bytes >= size_of::<T>());
+    ) -> Result<(), Error> {
+        let bytes = value.len();
+        let kept = lock(&self.results).pop_if(|result| result.bytes >= bytes);
         let result = match kept {
             Some(result) => result,
-            None => HostResult::new(&self.context, size_of::<T>().max(RESULT_BYTES))?,
+            None => HostResult::new(&self.context, bytes.max(RESULT_BYTES))?,
         };
         launch(result.device)?;
-        // SAFETY: written, by the caller's promise; pinned memory is aligned to pages.
-        let value = unsafe { result.host.cast::<T>().read_volatile() };
+        // SAFETY: written, by the caller's promise.
+        unsafe { result.host.cast::<MaybeUninit<u8>>().copy_to_nonoverlapping(value.as_mut_ptr(), bytes) };
         lock(&self.results).push(result);
-        Ok(value)
+        Ok(())
     }
 
     /// Runs `body` with a lane: a stream of our own, and a buffer of at least `bytes` bytes. The stream is idle before

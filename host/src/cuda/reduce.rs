@@ -1,10 +1,10 @@
 //! Launching reductions.
 
-use std::{ffi::c_void, ptr, sync::Arc};
+use std::{ffi::c_void, mem::MaybeUninit, ops::Range, ptr, sync::Arc};
 
 use cust::sys::{CUdeviceptr, CUstream};
 use warpfold_gpu_kernels::device::ReduceParams;
-use warpfold_monoid::Monoid;
+use warpfold_monoid::{Monoid, Sum};
 
 use super::{
     DeviceView, Workspace,
@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     Error, Items,
+    erased::{Erased, Head, Params, bytes_of_mut},
     plan::{DeviceFacts, OperatorLayout, PARAMETER_BYTES, ReducePlan, Strategy, partials_offset},
 };
 
@@ -42,8 +43,8 @@ impl Launcher {
         Ok(Launcher { gpu, loaded, facts })
     }
 
-    pub(crate) fn plan<Op: Monoid>(&self, n: u64) -> Result<ReducePlan, Error> {
-        ReducePlan::new(n, OperatorLayout::of::<Op>(), &self.facts)
+    pub(crate) fn plan(&self, n: u64, layout: OperatorLayout) -> Result<ReducePlan, Error> {
+        ReducePlan::new(n, layout, &self.facts)
     }
 
     /// Reduces device memory on a stream of our own, waits, and returns the output.
@@ -52,8 +53,13 @@ impl Launcher {
         op: Op,
         input: DeviceView<'_, Op::Item>,
     ) -> Result<Op::Output, Error> {
-        // SAFETY: the lane's own stream.
-        self.gpu.with_lane(0, |lane| unsafe { self.reduce_on(op, input, lane.stream) })
+        let mut output = MaybeUninit::uninit();
+        // SAFETY: the lane's own stream; an output's place; the view's items.
+        unsafe {
+            let input = (input.address, input.len);
+            self.wait_for(Params::new(op).erased(), input, None, bytes_of_mut(&mut output))?;
+            Ok(output.assume_init())
+        }
     }
 
     /// Reduces device memory on a stream, waits, and returns the output.
@@ -67,18 +73,46 @@ impl Launcher {
         input: DeviceView<'_, Op::Item>,
         stream: CUstream,
     ) -> Result<Op::Output, Error> {
+        let mut output = MaybeUninit::uninit();
+        // SAFETY: the caller's promise; an output's place; the view's items.
+        unsafe {
+            let input = (input.address, input.len);
+            self.wait_for(Params::new(op).erased(), input, Some(stream), bytes_of_mut(&mut output))?;
+            Ok(output.assume_init())
+        }
+    }
+
+    /// Reduces `n` items at an address on a stream, else on one of our own, and waits. If there is no error, the output has
+    /// been written.
+    ///
+    /// # Safety
+    ///
+    /// A live stream of the context, or the default one; items and an output of the operator's types.
+    unsafe fn wait_for(
+        &self,
+        op: Erased<'_>,
+        input: (CUdeviceptr, u64),
+        stream: Option<CUstream>,
+        output: &mut [MaybeUninit<u8>],
+    ) -> Result<(), Error> {
+        let Some(stream) = stream else {
+            // SAFETY: the caller's promise; the lane's own stream.
+            return self
+                .gpu
+                .with_lane(0, |lane| unsafe { self.wait_for(op, input, Some(lane.stream), output) });
+        };
         let context = &self.gpu.context;
         let _current = context.enter_or_error()?;
-        self.check_address(input)?;
+        self.check_address(input, op.types.layout.item_bytes)?;
         // SAFETY: a live stream; the input is borrowed until the wait, the output is a result's place; on an error
         // nothing was launched, or the driver has given up.
         unsafe {
             if context.is_capturing(stream)? {
                 return Err(Error::Capturing);
             }
-            self.gpu.receive(|output| {
-                self.enqueue(op, input.address, input.len, output, stream, None)?;
-                context.synchronize(stream, || self.describe(input.len))
+            self.gpu.receive(output, |output| {
+                self.enqueue(op, input, output, stream, None)?;
+                context.synchronize(stream, || self.describe(input.1))
             })
         }
     }
@@ -89,8 +123,28 @@ impl Launcher {
         op: Op,
         items: &S,
     ) -> Result<Op::Output, Error> {
+        let mut scratch = Vec::new();
+        let mut run = |range: Range<u64>| items.run(range, &mut scratch).as_ptr().cast();
+        let lent = Lent { n: items.len(), as_one: items.as_slice().is_some(), run: &mut run };
+        let mut output = MaybeUninit::uninit();
+        // SAFETY: items and an output's place.
+        unsafe {
+            self.reduce_lent(Params::new(op).erased(), lent, bytes_of_mut(&mut output))?;
+            Ok(output.assume_init())
+        }
+    }
+
+    /// # Safety
+    ///
+    /// Items and an output of the operator's types.
+    unsafe fn reduce_lent(
+        &self,
+        op: Erased<'_>,
+        Lent { n, as_one, run }: Lent<'_>,
+        output: &mut [MaybeUninit<u8>],
+    ) -> Result<(), Error> {
         let context = &self.gpu.context;
-        let (n, item_bytes) = (items.len(), size_of::<Op::Item>());
+        let item_bytes = op.types.layout.item_bytes;
         let too_large = Error::DeviceMemory { needed: u64::MAX, free: 0, total: context.info.memory_bytes };
         let bytes = n.checked_mul(item_bytes as u64).and_then(|bytes| usize::try_from(bytes).ok());
         let bytes = bytes.ok_or(too_large)?;
@@ -100,30 +154,25 @@ impl Launcher {
                 // SAFETY: the lane's own stream.
                 unsafe { context.synchronize(lane.stream, || self.describe(n)) }
             };
-            let mut scratch = Vec::new();
             // A borrowed run may be as long as the array; one that is read, only a piece.
-            let piece = match items.as_slice() {
-                Some(_) => n,
-                None => (PIECE_BYTES / item_bytes.max(1)).max(1) as u64,
-            };
+            let piece = if as_one { n } else { (PIECE_BYTES / item_bytes.max(1)).max(1) as u64 };
             let mut next = 0;
             while next < n && bytes > 0 {
                 let end = n.min(next.saturating_add(piece));
-                let run = items.run(next..end, &mut scratch);
+                let from = run(next..end);
                 let to = lane.address() + next * item_bytes as u64;
-                let count = size_of_val(run);
+                let count = (end - next) as usize * item_bytes;
                 // SAFETY: the buffer has room for all items; the run is waited for before it goes.
-                let copied =
-                    unsafe { driver::cuMemcpyHtoDAsync_v2(to, run.as_ptr().cast(), count, lane.stream) };
+                let copied = unsafe { driver::cuMemcpyHtoDAsync_v2(to, from.cast(), count, lane.stream) };
                 let waited = wait();
                 copied.doing(|| format!("copying {count} bytes to the device"))?;
                 waited?;
                 next = end;
             }
-            // SAFETY: the buffer holds the items; as in `reduce`.
+            // SAFETY: the buffer holds the items; as in `wait_for`.
             unsafe {
-                self.gpu.receive(|output| {
-                    self.enqueue(op, lane.address(), n, output, lane.stream, None)?;
+                self.gpu.receive(output, |output| {
+                    self.enqueue(op, (lane.address(), n), output, lane.stream, None)?;
                     wait()
                 })
             }
@@ -138,18 +187,17 @@ impl Launcher {
     /// and not written, `output` writable and not used otherwise, and `workspace` not used by other work. If the
     /// stream is being captured, all this holds for every run of the graph; an explicit workspace is used by one run
     /// at a time.
-    pub(crate) unsafe fn enqueue<Op: Monoid>(
+    pub(crate) unsafe fn enqueue(
         &self,
-        op: Op,
-        input: CUdeviceptr,
-        n: u64,
+        mut op: Erased<'_>,
+        (input, n): (CUdeviceptr, u64),
         output: CUdeviceptr,
         stream: CUstream,
         workspace: Option<&Workspace>,
     ) -> Result<(), Error> {
-        aligned::<Op::Item>(input)?;
-        aligned::<Op::Output>(output)?;
-        let plan = self.plan::<Op>(n)?;
+        aligned_to(input, op.types.item_align)?;
+        aligned_to(output, op.types.output_align)?;
+        let plan = self.plan(n, op.types.layout)?;
         let (gpu, context, bytes) = (&self.gpu, &self.gpu.context, plan.workspace_bytes);
         if let Some(workspace) = workspace {
             if !Arc::ptr_eq(&workspace.gpu.context, context) {
@@ -179,25 +227,24 @@ impl Launcher {
             }
         };
         let base = block.as_ref().map_or(0, |block| block.address());
-        let mut params = ReduceParams::<Op> {
+        let partials = base + partials_offset(op.types.layout.acc_align);
+        let params = op.fill(Head {
             input: ptr::with_exposed_provenance(input as usize),
             n,
             output: ptr::with_exposed_provenance_mut(output as usize),
-            partials: ptr::with_exposed_provenance_mut(
-                (base + partials_offset(align_of::<Op::Acc>())) as usize,
-            ),
+            partials: ptr::with_exposed_provenance_mut(partials as usize),
             ticket: ptr::with_exposed_provenance_mut(base as usize),
             chunk: plan.shape.chunk,
             chunks: plan.grid,
             groups: plan.shape.groups,
-            op,
-        };
+            op: Sum::new(),
+        });
         let function = match plan.strategy {
             Strategy::ShortChunks => self.loaded.reduce_short,
             Strategy::LongChunks => self.loaded.reduce_long,
             Strategy::OneBlock | Strategy::Cpu => self.loaded.reduce_one,
         };
-        let mut arguments = [ptr::from_mut(&mut params).cast::<c_void>()];
+        let mut arguments = [params.cast_mut().cast::<c_void>()];
         // Captured, long reductions gain nothing by it, and lose up to 2 %.
         let early = self.loaded.wait && !(capturing && plan.strategy == Strategy::LongChunks);
         let overlapping = context.launch_overlapping.filter(|_| early);
@@ -253,26 +300,26 @@ impl Launcher {
     /// # Safety
     ///
     /// As for [`enqueue`](Launcher::enqueue).
-    pub(crate) unsafe fn enqueue_checked<Op: Monoid>(
+    pub(crate) unsafe fn enqueue_checked(
         &self,
-        op: Op,
-        input: DeviceView<'_, Op::Item>,
-        output: DeviceView<'_, Op::Output>,
+        op: Erased<'_>,
+        input: (CUdeviceptr, u64),
+        output: CUdeviceptr,
         stream: CUstream,
     ) -> Result<(), Error> {
         let _current = self.gpu.context.enter_or_error()?;
-        self.check_address(input)?;
-        self.check_address(output)?;
+        self.check_address(input, op.types.layout.item_bytes)?;
+        self.check_address((output, 1), op.types.output_bytes)?;
         // SAFETY: the caller's promise.
-        unsafe { self.enqueue(op, input.address, input.len, output.address, stream, None) }
+        unsafe { self.enqueue(op, input, output, stream, None) }
     }
 
-    /// Is it memory of this device? The context is current.
-    fn check_address<T>(&self, view: DeviceView<'_, T>) -> Result<(), Error> {
-        if view.len == 0 || size_of::<T>() == 0 {
+    /// Are so many items of so many bytes memory of this device? The context is current.
+    fn check_address(&self, (address, len): (CUdeviceptr, u64), bytes: usize) -> Result<(), Error> {
+        if len == 0 || bytes == 0 {
             return Ok(());
         }
-        self.gpu.context.check_address(view.address)
+        self.gpu.context.check_address(address)
     }
 
     fn describe(&self, n: u64) -> String {
@@ -280,10 +327,19 @@ impl Launcher {
     }
 }
 
+/// Items in host memory, of whatever type.
+struct Lent<'a> {
+    n: u64,
+    /// Do they lie side by side?
+    as_one: bool,
+    /// Where some of them lie, until the next are asked for.
+    run: &'a mut dyn FnMut(Range<u64>) -> *const u8,
+}
+
 pub(super) fn aligned<T>(address: u64) -> Result<(), Error> {
-    if address.is_multiple_of(align_of::<T>() as u64) {
-        Ok(())
-    } else {
-        Err(Error::Misaligned { address, align: align_of::<T>() })
-    }
+    aligned_to(address, align_of::<T>())
+}
+
+fn aligned_to(address: u64, align: usize) -> Result<(), Error> {
+    if address.is_multiple_of(align as u64) { Ok(()) } else { Err(Error::Misaligned { address, align }) }
 }

@@ -6,11 +6,11 @@ use cust::sys::CUstream;
 use warpfold_monoid::Monoid;
 
 use super::{
-    DeviceInput, DeviceOutput, DeviceView, StreamRef,
+    DeviceInput, DeviceOutput, StreamRef,
     driver::{self, Doing},
     gpu::Gpu,
 };
-use crate::{Engine, Error, Reducer};
+use crate::{Engine, Error, Reducer, erased::Params};
 
 /// Enqueues reductions on one stream: see [`Engine::scope`].
 #[derive(Debug)]
@@ -46,8 +46,10 @@ impl<'scope> Scope<'scope, '_> {
         // SAFETY: input and output are borrowed for the scope, which waits for the stream before it ends; the address
         // and length are those of the output.
         unsafe {
-            let output = DeviceView::from_raw(output.address, output.len);
-            reducer.launcher()?.enqueue_checked(*reducer.operator(), input.device_view(), output, self.stream)
+            let input = input.device_view();
+            let mut params = Params::new(*reducer.operator());
+            let input = (input.address, input.len);
+            reducer.launcher()?.enqueue_checked(params.erased(), input, output.address, self.stream)
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::mem::MaybeUninit;
 
-use warpfold_monoid::Plain;
 use warpfold_simt::sim::Buffer;
 
 use crate::Error;
@@ -20,17 +19,8 @@ pub(crate) struct Room {
 struct Unit([MaybeUninit<u8>; 16]);
 
 impl Room {
-    /// `count` copies of a value.
-    pub(crate) fn filled<T: Plain>(count: u64, value: &T) -> Result<Room, Error> {
-        const { assert!(align_of::<T>() <= align_of::<Unit>(), "a type is aligned to more than 16 bytes") };
-        // SAFETY: the value's own bytes.
-        let value = unsafe {
-            std::slice::from_raw_parts(std::ptr::from_ref(value).cast::<MaybeUninit<u8>>(), size_of::<T>())
-        };
-        Room::repeat(count, value)
-    }
-
-    fn repeat(count: u64, value: &[MaybeUninit<u8>]) -> Result<Room, Error> {
+    /// `count` copies of a value, of which these are the bytes.
+    pub(crate) fn filled(count: u64, value: &[MaybeUninit<u8>]) -> Result<Room, Error> {
         let needed = || Error::HostMemory { needed: count.saturating_mul(value.len() as u64) };
         let count = usize::try_from(count).map_err(|_| needed())?;
         let bytes = count.checked_mul(value.len()).ok_or_else(needed)?;
@@ -49,6 +39,13 @@ impl Room {
     /// Where the values lie.
     pub(crate) fn address(&mut self) -> usize {
         self.units.as_mut_ptr().expose_provenance()
+    }
+
+    /// The first of the values, in bytes.
+    pub(crate) fn first(&self, bytes: usize) -> &[MaybeUninit<u8>] {
+        assert!(bytes <= self.bytes);
+        // SAFETY: the units' own bytes.
+        unsafe { std::slice::from_raw_parts(self.units.as_ptr().cast(), bytes) }
     }
 
     /// What the kernel is told of them.

@@ -12,6 +12,7 @@ use warpfold_simt::sim::Buffer;
 use super::{Bodies, Name, Room, SimOptions};
 use crate::{
     Error,
+    erased::bytes_of,
     plan::{
         DeviceFacts, OperatorLayout,
         segments::{SegmentPlanner, SegmentSettings, SegmentsPlan},
@@ -63,8 +64,8 @@ impl SegmentSimulator {
         if problem.m == 0 {
             return Ok(());
         }
-        let mut partials = Room::filled(plan.partials, &op.identity())?;
-        let mut tickets = Room::filled(plan.tickets, &0_u32)?;
+        let mut partials = Room::filled(plan.partials, bytes_of(&op.identity()))?;
+        let mut tickets = Room::filled(plan.tickets, bytes_of(&0_u32))?;
         let places = Places {
             input: first.expose_provenance(),
             output: output.as_mut_ptr().expose_provenance(),
@@ -125,8 +126,8 @@ impl SegmentSimulator {
         tables: &Tables,
         output: &mut [Op::Output],
     ) -> Result<(), Error> {
-        let mut partials = Room::filled(tables.partials, &op.identity())?;
-        let mut tickets = Room::filled(tables.tickets, &0_u32)?;
+        let mut partials = Room::filled(tables.partials, bytes_of(&op.identity()))?;
+        let mut tickets = Room::filled(tables.tickets, bytes_of(&0_u32))?;
         let mut params = IrregularParams::<Op> {
             input: items.as_ptr(),
             len: items.len() as u64,
