@@ -28,7 +28,7 @@ fn builder(folder: &Path, test: &str) -> CudaBuilder {
     let _ = fs::remove_dir_all(&out);
     CudaBuilder::new(folder)
         .out_dir(out)
-        .target_dir(temporary.join("kernels-target"))
+        .target_dir(temporary.parent().unwrap().join("warpfold-ptx"))
         .ptxas_search(temporary.ancestors().nth(1).unwrap().join("ptxas"))
         .cargo_directives(false)
 }

@@ -22,7 +22,8 @@ fn build() -> &'static Build {
             // The cache hints of `loads` ask for 7.4.
             .ptx_version(78)
             .out_dir(temporary.join("simt-golden"))
-            .target_dir(temporary.join("kernels-target"))
+            // Where build scripts compile kernels, too: what both need is built once.
+            .target_dir(temporary.parent().unwrap_or(temporary).join("warpfold-ptx"))
             .ptxas_search(temporary.parent().unwrap_or(temporary).join("ptxas"))
             .cargo_directives(false)
             .build()

@@ -37,7 +37,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let kernels = !options.no_gpu_build;
     let projects = if lints { workspace.examples()? } else { Vec::new() };
     let both = kernels && lints;
-    let planned = 1 + 3 * usize::from(lints) + 3 * usize::from(kernels) + usize::from(both) + projects.len();
+    let planned = 1 + 3 * usize::from(lints) + 2 * usize::from(kernels) + usize::from(both) + projects.len();
     let mut steps = Steps::new(&workspace.target.join("xtask-logs"), planned)?;
     let result = all(workspace, options, &mut steps, lints, &projects);
     println!("\n{}\n", steps.table());
@@ -86,10 +86,16 @@ fn all(
             }
             Ok(())
         })?;
-        let clippy = ["clippy", "--workspace", "--all-targets"];
-        steps.step("clippy", |log| log.run(workspace.cargo(&clippy).args(["--", "-Dwarnings"])))?;
+        let clippy = ["clippy", "--workspace"];
+        // The feature adds code and takes next to none away: with it all targets are looked at, without it what is left of
+        // the library and the command.
+        let targets: &[&str] = if cuda.is_some() { &["--lib", "--bins"] } else { &["--all-targets"] };
+        steps.step("clippy", |log| {
+            log.run(workspace.cargo(&clippy).args(targets).args(["--", "-Dwarnings"]))
+        })?;
         if let Some(cuda) = &cuda {
-            let arguments = [&clippy[..], &["--features", "cuda", "--", "-Dwarnings"]].concat();
+            let arguments =
+                [&clippy[..], &["--all-targets", "--features", "cuda", "--", "-Dwarnings"]].concat();
             steps.step("clippy, cuda", |log| log.run(cuda.lint(&mut workspace.cargo(&arguments))))?;
         }
         steps.step("rustdoc", |log| {
@@ -119,21 +125,12 @@ fn all(
             })
             .and_then(|()| examples(workspace, steps, projects, None));
     };
+    // With the feature, once: it takes no test away but those of what is said without it, and all is compiled once.
     steps.step("tests", |log| {
-        let mut command = workspace.cargo(&["test", "--no-fail-fast", "--workspace"]);
-        // Every operator on every type takes minutes to compile: where there is a GPU, with it, in the step after.
-        log.run_tests(command.args(&filters))
-    })?;
-
-    steps.step("tests, cuda", |log| {
-        let mut command = workspace.cargo(&["test", "--no-fail-fast", "--features", "cuda"]);
-        match cuda.has_gpu() {
-            true => command.args(["--features", EVERY_OPERATOR]),
-            // The command and what needs no device was tested in the step before; without a GPU it would be the same again.
-            false => command.args(["--no-default-features", "--features", "ndarray,device-tests-only"]),
-        };
-        for package in workspace.cuda_packages() {
-            command.args(["--package", &package]);
+        let mut command = workspace.cargo(&["test", "--no-fail-fast", "--workspace", "--features", "cuda"]);
+        if cuda.has_gpu() {
+            // Every operator on every type takes minutes to compile.
+            command.args(["--features", EVERY_OPERATOR]);
         }
         log.run_tests(cuda.set(command.args(&filters)))?;
         log.note(cuda.verdict());
@@ -164,11 +161,10 @@ fn examples(
     for folder in projects {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         steps.step(&format!("examples/{name}"), |log| {
-            // In this workspace's target folder, so that a fresh clone stays clean; together, so that what the projects
-            // have in common is built once.
+            // In this workspace's target folder: a fresh clone stays clean, and what was built for it is there.
             let cargo = |arguments: &[&str]| {
                 let mut command = workspace.cargo(arguments);
-                command.current_dir(folder).env("CARGO_TARGET_DIR", workspace.target.join("examples"));
+                command.current_dir(folder).env("CARGO_TARGET_DIR", &workspace.target);
                 command
             };
             let clippy = ["clippy", "--workspace", "--all-targets"];

@@ -55,12 +55,6 @@ impl Workspace {
         self.packages().filter(move |package| members.is_some_and(|members| members.contains(&package["id"])))
     }
 
-    /// The workspace's own packages that have the feature `cuda`.
-    pub fn cuda_packages(&self) -> Vec<String> {
-        let with_feature = self.own_packages().filter(|package| !package["features"]["cuda"].is_null());
-        with_feature.filter_map(|package| package["name"].as_str().map(str::to_owned)).collect()
-    }
-
     /// Whether a package has a target of this kind (`test`, `bench`, ...).
     pub fn has_target(&self, package: &str, kind: &str) -> bool {
         let package = self.packages().find(|each| each["name"] == package);
