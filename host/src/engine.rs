@@ -13,6 +13,7 @@ use warpfold_monoid::{Monoid, limits};
 use crate::cuda::{Context, Gpu, SegmentLauncher};
 use crate::{
     Error, Reducer, SegmentReducer,
+    erased::Types,
     module::Kernels,
     plan::DeviceFacts,
     segments,
@@ -227,14 +228,14 @@ impl Engine {
             Place::Cpu => Ok(Reducer::on_cpu(self.clone(), op)),
             Place::Sim(options) => {
                 let facts = self.facts.unwrap_or(DeviceFacts::H100);
-                let simulator = Simulator::new::<Op>(*options, self.find::<Op>()?.1, facts)?;
+                let simulator = Simulator::new(*options, self.find::<Op>()?.1, facts, Types::of::<Op>())?;
                 Ok(Reducer::on_sim(self.clone(), op, simulator))
             }
             #[cfg(feature = "cuda")]
             Place::Cuda(gpu) => {
                 let loaded = gpu.kernels(TypeId::of::<Op>(), || self.find::<Op>())?;
                 let facts = self.facts.unwrap_or(gpu.context.facts);
-                let launcher = crate::cuda::Launcher::new::<Op>(gpu.clone(), loaded, facts)?;
+                let launcher = crate::cuda::Launcher::new(gpu.clone(), loaded, facts, Types::of::<Op>())?;
                 Ok(Reducer::on_gpu(self.clone(), op, launcher))
             }
         }
@@ -263,14 +264,14 @@ impl Engine {
             Place::Sim(options) => {
                 let facts = self.facts.unwrap_or(DeviceFacts::H100);
                 let export = self.find_in::<Op>(Family::Segments)?.1;
-                segments::Place::Sim(SegmentSimulator::new::<Op>(*options, export, facts)?)
+                segments::Place::Sim(SegmentSimulator::new(*options, export, facts, Types::of::<Op>())?)
             }
             #[cfg(feature = "cuda")]
             Place::Cuda(gpu) => {
                 let find = || self.find_in::<Op>(Family::Segments);
                 let loaded = gpu.segment_kernels(TypeId::of::<Op>(), find)?;
                 let facts = self.facts.unwrap_or(gpu.context.facts);
-                segments::Place::Cuda(SegmentLauncher::new::<Op>(gpu.clone(), loaded, facts)?)
+                segments::Place::Cuda(SegmentLauncher::new(gpu.clone(), loaded, facts, Types::of::<Op>())?)
             }
         };
         Ok(SegmentReducer::new(self.clone(), op, place))

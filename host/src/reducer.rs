@@ -10,7 +10,7 @@ use warpfold_simt::sim::Buffer;
 #[cfg(feature = "cuda")]
 use crate::cuda::{DeviceInput, DeviceOutput, Launcher, StreamRef, Workspace};
 #[cfg(feature = "cuda")]
-use crate::erased::Params;
+use crate::erased::Erased;
 use crate::{
     Engine, Error, Input, Items, Source, cpu,
     plan::{OperatorLayout, ReducePlan},
@@ -302,7 +302,7 @@ impl<Op: Monoid> Reducer<Op> {
         unsafe {
             let (address, len) = (input.address, input.len);
             self.launcher()?.enqueue(
-                Params::new(self.op).erased(),
+                Erased::of(&self.op),
                 (address, len),
                 output.address,
                 stream.raw,

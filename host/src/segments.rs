@@ -25,12 +25,14 @@ use std::{
 };
 
 use warpfold_monoid::{Monoid, Plain};
+use warpfold_simt::sim::Buffer;
 
 #[cfg(feature = "cuda")]
 use crate::cuda::SegmentLauncher;
 use crate::{
     Engine, Error, Input, Items, Source,
     cpu::{self, Operators},
+    erased::{Erased, bytes_of},
     plan::{
         OperatorLayout,
         segments::{SegmentSettings, SegmentsPlan},
@@ -50,7 +52,7 @@ mod tables;
 pub use irregular::{Offset, SegmentPlan};
 pub(crate) use layout::Walk;
 pub use layout::{Axis, Layout};
-pub(crate) use problem::{Params, Places, Problem};
+pub(crate) use problem::{Places, Problem};
 pub(crate) use tables::{Class, Tables};
 
 /// Reduces segments of arrays with one operator on one engine. Cheap to clone, usable from any thread.
@@ -141,9 +143,9 @@ impl<Op: Monoid> SegmentReducer<Op> {
                 let Problem { m, n, arrangement, .. } = Problem::of(layout)?;
                 Ok(SegmentsPlan::cpu(m, n, arrangement, OperatorLayout::of::<Op>()))
             }
-            Place::Sim(simulator) => simulator.plan::<Op>(layout, self.settings),
+            Place::Sim(simulator) => simulator.plan(layout, self.settings, OperatorLayout::of::<Op>()),
             #[cfg(feature = "cuda")]
-            Place::Cuda(launcher) => launcher.plan::<Op>(layout, self.settings),
+            Place::Cuda(launcher) => launcher.plan(layout, self.settings, OperatorLayout::of::<Op>()),
         }
     }
 
@@ -380,17 +382,27 @@ impl<Op: Monoid> SegmentReducer<Op> {
                 unsafe { cpu::reduce_segments(Operators::Same(&self.op), segments, results) };
                 Ok(())
             }
-            Place::Sim(simulator) => match segments {
-                // SAFETY: the caller's promise.
-                Segments::Regular { first, layout } => unsafe {
-                    simulator.reduce(self.op, first, layout, self.settings, results)
-                },
-                Segments::Irregular { items, plan } => {
-                    let (begins, ends) = plan.bounds();
-                    let tables = Tables::new(plan.segments(), &|k| plan.range(k), size_of::<Op::Item>());
-                    simulator.reduce_irregular(self.op, items, begins, ends, &tables, results)
+            Place::Sim(simulator) => {
+                let (op, identity) = (Erased::of(&self.op), self.op.identity());
+                let identity = bytes_of(&identity);
+                results.as_mut_ptr().expose_provenance();
+                let output = Buffer::writable("output", results);
+                match segments {
+                    // SAFETY: the simulator is this operator's; the caller's promise.
+                    Segments::Regular { first, layout } => unsafe {
+                        let first = first.expose_provenance();
+                        simulator.reduce(op, identity, first, layout, self.settings, output)
+                    },
+                    // SAFETY: the simulator is this operator's; a slice's items.
+                    Segments::Irregular { items, plan } => unsafe {
+                        let (begins, ends) = plan.bounds();
+                        let tables = Tables::new(plan.segments(), &|k| plan.range(k), size_of::<Op::Item>());
+                        items.as_ptr().expose_provenance();
+                        let input = (Buffer::read_only("input", items), items.len() as u64);
+                        simulator.reduce_irregular(op, identity, input, begins, ends, &tables, output)
+                    },
                 }
-            },
+            }
             #[cfg(feature = "cuda")]
             Place::Cuda(launcher) => match segments {
                 // SAFETY: the caller's promise.

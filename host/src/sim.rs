@@ -2,17 +2,14 @@
 
 use std::{mem::MaybeUninit, ptr};
 
-use warpfold_gpu_kernels::{
-    device::ReduceParams,
-    export::{Descriptor, Export},
-};
-use warpfold_monoid::{Monoid, Plain, Sum};
+use warpfold_gpu_kernels::export::Export;
+use warpfold_monoid::{Monoid, Plain};
 pub use warpfold_simt::sim::Schedule;
 use warpfold_simt::sim::{self, Buffer, Fault, Launch, Options};
 
 use crate::{
     Error, Items,
-    erased::{Erased, Head, Params, bytes_of, bytes_of_mut},
+    erased::{ArrayHead, Erased, NOTHING, Types, bytes_of, bytes_of_mut},
     plan::{DeviceFacts, OperatorLayout, PARAMETER_BYTES, ReducePlan, Strategy},
 };
 
@@ -74,20 +71,15 @@ struct Bodies {
 
 impl Bodies {
     /// The bodies of an export made for the operator as the host lays it out, if parameters of so many bytes fit.
-    fn new(
-        options: SimOptions,
-        export: &'static Export,
-        host: Descriptor,
-        bytes: usize,
-    ) -> Result<Self, Error> {
+    fn new(options: SimOptions, export: &'static Export, types: &Types, bytes: usize) -> Result<Self, Error> {
         if bytes > PARAMETER_BYTES {
             return Err(Error::OperatorTooLarge { bytes, limit: PARAMETER_BYTES });
         }
-        if export.descriptor != host {
+        if export.descriptor != types.descriptor {
             return Err(Error::LayoutMismatch {
                 export: export.name,
                 operator: (export.type_name)(),
-                host: Box::new(host),
+                host: Box::new(types.descriptor),
                 device: Box::new(export.descriptor),
             });
         }
@@ -144,13 +136,13 @@ impl Bodies {
 }
 
 impl Simulator {
-    pub(crate) fn new<Op: Monoid>(
+    pub(crate) fn new(
         options: SimOptions,
         export: &'static Export,
         facts: DeviceFacts,
+        types: &Types,
     ) -> Result<Self, Error> {
-        let bytes = size_of::<ReduceParams<Op>>();
-        Ok(Simulator { bodies: Bodies::new(options, export, Descriptor::of::<Op>(), bytes)?, facts })
+        Ok(Simulator { bodies: Bodies::new(options, export, types, types.array_bytes)?, facts })
     }
 
     pub(crate) fn plan(&self, n: u64, layout: OperatorLayout) -> Result<ReducePlan, Error> {
@@ -180,11 +172,10 @@ impl Simulator {
         let mut output = MaybeUninit::new(op.finish(identity));
         buffers.push(Buffer::read_only("input", items));
         let input = items.as_ptr().expose_provenance();
-        let mut params = Params::new(op);
-        // SAFETY: the parameters of this operator's kernels; readable items.
+        // SAFETY: the kernels are this operator's; readable items.
         unsafe {
             self.run(
-                params.erased(),
+                Erased::of(&op),
                 (input, items.len() as u64),
                 bytes_of(&identity),
                 bytes_of_mut(&mut output),
@@ -199,11 +190,11 @@ impl Simulator {
     ///
     /// # Safety
     ///
-    /// The parameters are those of the export's operator, whose items, all readable, they are; `identity` and `output` are
-    /// values of its other types.
+    /// The export is that operator's, whose items, all readable, they are; `identity` and `output` are values of its other
+    /// types.
     unsafe fn run(
         &self,
-        mut op: Erased<'_>,
+        op: Erased<'_>,
         (input, n): (usize, u64),
         identity: &[MaybeUninit<u8>],
         output: &mut [MaybeUninit<u8>],
@@ -215,7 +206,7 @@ impl Simulator {
         let in_chunks = plan.strategy != Strategy::OneBlock;
         let mut partials = Room::filled(if in_chunks { plan.grid.into() } else { 0 }, identity)?;
         let mut ticket = Room::filled(in_chunks.into(), bytes_of(&0_u32))?;
-        let params = op.fill(Head {
+        let params = op.params(ArrayHead {
             input: ptr::with_exposed_provenance(input),
             n,
             output: ptr::with_exposed_provenance_mut(result.address()),
@@ -224,13 +215,13 @@ impl Simulator {
             chunk: plan.shape.chunk,
             chunks: plan.grid,
             groups: plan.shape.groups,
-            op: Sum::new(),
+            op: NOTHING,
         });
         let name = Name { kernel: plan.strategy.kernel(), grid: plan.grid, block: plan.block, n };
         buffers.extend([result.buffer("output"), partials.buffer("partials"), ticket.buffer("ticket")]);
         // SAFETY: the parameters of that kernel with what its documentation asks for: readable items, by the caller's
         // promise, a writable output, a workspace of this launch alone.
-        unsafe { self.bodies.launch(&name, &self.bodies.options(buffers), params)? };
+        unsafe { self.bodies.launch(&name, &self.bodies.options(buffers), params.as_ptr())? };
         self.bodies.check(&name, &ticket)?;
         output.copy_from_slice(result.first(output.len()));
         Ok(())
@@ -255,10 +246,11 @@ fn copied<T: Plain, S: Items<T> + ?Sized>(items: &S) -> Result<Vec<T>, Error> {
 #[cfg(test)]
 mod tests {
     use warpfold_gpu_kernels::{
+        device::ReduceParams,
         export::{Entry, Table},
         kernels,
     };
-    use warpfold_monoid::GivesIdentity;
+    use warpfold_monoid::{GivesIdentity, Sum};
     use warpfold_simt::{global, thread::thread_idx_x};
 
     use super::*;

@@ -3,8 +3,7 @@
 use std::{ffi::c_void, mem::MaybeUninit, ops::Range, ptr, sync::Arc};
 
 use cust::sys::{CUdeviceptr, CUstream};
-use warpfold_gpu_kernels::device::ReduceParams;
-use warpfold_monoid::{Monoid, Sum};
+use warpfold_monoid::Monoid;
 
 use super::{
     DeviceView, Workspace,
@@ -14,7 +13,7 @@ use super::{
 };
 use crate::{
     Error, Items,
-    erased::{Erased, Head, Params, bytes_of_mut},
+    erased::{ArrayHead, Erased, NOTHING, Types, bytes_of_mut},
     plan::{DeviceFacts, OperatorLayout, PARAMETER_BYTES, ReducePlan, Strategy, partials_offset},
 };
 
@@ -30,12 +29,13 @@ pub(crate) struct Launcher {
 }
 
 impl Launcher {
-    pub(crate) fn new<Op: Monoid>(
+    pub(crate) fn new(
         gpu: Arc<Gpu>,
         loaded: Arc<Loaded>,
         facts: DeviceFacts,
+        types: &Types,
     ) -> Result<Self, Error> {
-        let bytes = size_of::<ReduceParams<Op>>();
+        let bytes = types.array_bytes;
         if bytes > PARAMETER_BYTES {
             return Err(Error::OperatorTooLarge { bytes, limit: PARAMETER_BYTES });
         }
@@ -57,7 +57,7 @@ impl Launcher {
         // SAFETY: the lane's own stream; an output's place; the view's items.
         unsafe {
             let input = (input.address, input.len);
-            self.wait_for(Params::new(op).erased(), input, None, bytes_of_mut(&mut output))?;
+            self.wait_for(Erased::of(&op), input, None, bytes_of_mut(&mut output))?;
             Ok(output.assume_init())
         }
     }
@@ -77,7 +77,7 @@ impl Launcher {
         // SAFETY: the caller's promise; an output's place; the view's items.
         unsafe {
             let input = (input.address, input.len);
-            self.wait_for(Params::new(op).erased(), input, Some(stream), bytes_of_mut(&mut output))?;
+            self.wait_for(Erased::of(&op), input, Some(stream), bytes_of_mut(&mut output))?;
             Ok(output.assume_init())
         }
     }
@@ -129,7 +129,7 @@ impl Launcher {
         let mut output = MaybeUninit::uninit();
         // SAFETY: items and an output's place.
         unsafe {
-            self.reduce_lent(Params::new(op).erased(), lent, bytes_of_mut(&mut output))?;
+            self.reduce_lent(Erased::of(&op), lent, bytes_of_mut(&mut output))?;
             Ok(output.assume_init())
         }
     }
@@ -189,7 +189,7 @@ impl Launcher {
     /// at a time.
     pub(crate) unsafe fn enqueue(
         &self,
-        mut op: Erased<'_>,
+        op: Erased<'_>,
         (input, n): (CUdeviceptr, u64),
         output: CUdeviceptr,
         stream: CUstream,
@@ -228,7 +228,7 @@ impl Launcher {
         };
         let base = block.as_ref().map_or(0, |block| block.address());
         let partials = base + partials_offset(op.types.layout.acc_align);
-        let params = op.fill(Head {
+        let params = op.params(ArrayHead {
             input: ptr::with_exposed_provenance(input as usize),
             n,
             output: ptr::with_exposed_provenance_mut(output as usize),
@@ -237,14 +237,14 @@ impl Launcher {
             chunk: plan.shape.chunk,
             chunks: plan.grid,
             groups: plan.shape.groups,
-            op: Sum::new(),
+            op: NOTHING,
         });
         let function = match plan.strategy {
             Strategy::ShortChunks => self.loaded.reduce_short,
             Strategy::LongChunks => self.loaded.reduce_long,
             Strategy::OneBlock | Strategy::Cpu => self.loaded.reduce_one,
         };
-        let mut arguments = [params.cast_mut().cast::<c_void>()];
+        let mut arguments = [params.as_ptr().cast_mut().cast::<c_void>()];
         // Captured, long reductions gain nothing by it, and lose up to 2 %.
         let early = self.loaded.wait && !(capturing && plan.strategy == Strategy::LongChunks);
         let overlapping = context.launch_overlapping.filter(|_| early);
@@ -336,10 +336,6 @@ struct Lent<'a> {
     run: &'a mut dyn FnMut(Range<u64>) -> *const u8,
 }
 
-pub(super) fn aligned<T>(address: u64) -> Result<(), Error> {
-    aligned_to(address, align_of::<T>())
-}
-
-fn aligned_to(address: u64, align: usize) -> Result<(), Error> {
+pub(super) fn aligned_to(address: u64, align: usize) -> Result<(), Error> {
     if address.is_multiple_of(align as u64) { Ok(()) } else { Err(Error::Misaligned { address, align }) }
 }

@@ -10,7 +10,7 @@ use super::{
     driver::{self, Doing},
     gpu::Gpu,
 };
-use crate::{Engine, Error, Reducer, erased::Params};
+use crate::{Engine, Error, Reducer, erased::Erased};
 
 /// Enqueues reductions on one stream: see [`Engine::scope`].
 #[derive(Debug)]
@@ -47,9 +47,9 @@ impl<'scope> Scope<'scope, '_> {
         // and length are those of the output.
         unsafe {
             let input = input.device_view();
-            let mut params = Params::new(*reducer.operator());
+            let op = Erased::of(reducer.operator());
             let input = (input.address, input.len);
-            reducer.launcher()?.enqueue_checked(params.erased(), input, output.address, self.stream)
+            reducer.launcher()?.enqueue_checked(op, input, output.address, self.stream)
         }
     }
 }

@@ -1,29 +1,29 @@
 //! Launching reductions of segments.
 
-use std::{ffi::c_void, ptr, sync::Arc};
+use std::{ffi::c_void, mem::MaybeUninit, ptr, sync::Arc};
 
 use cust::sys::{CUdeviceptr, CUstream};
 use warpfold_gpu_kernels::segments::{
     THREADS,
-    irregular::{IrregularParams, Tile, Unit},
+    irregular::{Tile, Unit},
 };
-use warpfold_monoid::Monoid;
 
 use super::{
-    DeviceArray, DeviceView,
+    DeviceArray,
     driver::{self, Doing, LaunchAttribute, LaunchConfig},
     gpu::Gpu,
     kernels::LoadedSegments,
-    reduce::aligned,
+    reduce::aligned_to,
     workspace::{Block, LEAST},
 };
 use crate::{
     Error,
+    erased::{Erased, IrregularHead, NOTHING, Types},
     plan::{
         DeviceFacts, OperatorLayout, PARAMETER_BYTES,
         segments::{SegmentPlanner, SegmentSettings, SegmentsPlan},
     },
-    segments::{Layout, Params, Places, Problem, SegmentPlan, Tables},
+    segments::{Layout, Places, Problem, SegmentPlan, Tables},
 };
 
 /// An operator's kernels for segments, ready to launch.
@@ -70,12 +70,13 @@ struct Room {
 }
 
 impl SegmentLauncher {
-    pub(crate) fn new<Op: Monoid>(
+    pub(crate) fn new(
         gpu: Arc<Gpu>,
         loaded: Arc<LoadedSegments>,
         facts: DeviceFacts,
+        types: &Types,
     ) -> Result<Self, Error> {
-        let bytes = Params::<Op>::BYTES.max(size_of::<IrregularParams<Op>>());
+        let bytes = types.segment_bytes;
         if bytes > PARAMETER_BYTES {
             return Err(Error::OperatorTooLarge { bytes, limit: PARAMETER_BYTES });
         }
@@ -83,26 +84,27 @@ impl SegmentLauncher {
         Ok(SegmentLauncher { gpu, loaded, facts })
     }
 
-    pub(crate) fn plan<Op: Monoid>(
+    pub(crate) fn plan(
         &self,
         layout: &Layout,
         settings: SegmentSettings,
+        operator: OperatorLayout,
     ) -> Result<SegmentsPlan, Error> {
         let Problem { m, n, arrangement, .. } = Problem::of(layout)?;
-        SegmentPlanner::new(OperatorLayout::of::<Op>(), &self.facts).with(settings).plan(m, n, arrangement)
+        SegmentPlanner::new(operator, &self.facts).with(settings).plan(m, n, arrangement)
     }
 
     /// Bytes of workspace for so many counters and values.
-    fn workspace_bytes<Op: Monoid>(tickets: u64, partials: u64) -> u64 {
-        let values = LEAST + partials.saturating_mul(size_of::<Op::Acc>() as u64);
+    fn workspace_bytes(tickets: u64, partials: u64, acc_bytes: usize) -> u64 {
+        let values = LEAST + partials.saturating_mul(acc_bytes as u64);
         if tickets * 4 <= LEAST { values } else { values.next_multiple_of(16).saturating_add(tickets * 4) }
     }
 
     /// Lays a workspace ready for one capture.
-    pub(crate) fn warm_up<Op: Monoid>(&self, plan: &SegmentsPlan) -> Result<(), Error> {
+    pub(crate) fn warm_up(&self, plan: &SegmentsPlan, acc_bytes: usize) -> Result<(), Error> {
         let gpu = &self.gpu;
         let _current = gpu.context.enter_or_error()?;
-        let bytes = Self::workspace_bytes::<Op>(plan.tickets, plan.partials);
+        let bytes = Self::workspace_bytes(plan.tickets, plan.partials, acc_bytes);
         gpu.segment_pool.add_spare(Block::new_zeroed(&gpu.context, bytes)?);
         Ok(())
     }
@@ -114,25 +116,25 @@ impl SegmentLauncher {
     /// `stream` is a live stream of the context (or the default one). Until the work has finished (in every run of the
     /// graph, if the stream is being captured) all items are readable and not written, and as many outputs as there are
     /// segments are writable and not used otherwise.
-    pub(crate) unsafe fn enqueue<Op: Monoid>(
+    pub(crate) unsafe fn enqueue(
         &self,
-        op: Op,
+        op: Erased<'_>,
         input: CUdeviceptr,
         layout: &Layout,
         settings: SegmentSettings,
         output: CUdeviceptr,
         stream: CUstream,
     ) -> Result<(), Error> {
-        aligned::<Op::Item>(input)?;
-        aligned::<Op::Output>(output)?;
+        aligned_to(input, op.types.item_align)?;
+        aligned_to(output, op.types.output_align)?;
         let problem = Problem::of(layout)?;
-        let plan = self.plan::<Op>(layout, settings)?;
+        let plan = self.plan(layout, settings, op.types.layout)?;
         if problem.m == 0 {
             return Ok(());
         }
         // SAFETY: the caller's promise.
         unsafe {
-            self.with_room::<Op>(plan.tickets, plan.partials, stream, |room| {
+            self.with_room((plan.tickets, plan.partials), op.types.layout.acc_bytes, stream, &mut |room| {
                 let places = Places {
                     input: input as usize,
                     output: output as usize,
@@ -150,37 +152,36 @@ impl SegmentLauncher {
     /// # Safety
     ///
     /// As for [`enqueue`](SegmentLauncher::enqueue); the tables stay alive as long.
-    pub(crate) unsafe fn enqueue_irregular<Op: Monoid>(
+    pub(crate) unsafe fn enqueue_irregular(
         &self,
-        op: Op,
-        input: DeviceView<'_, Op::Item>,
+        op: Erased<'_>,
+        (input, len): (CUdeviceptr, u64),
         segments: &DeviceSegments,
         output: CUdeviceptr,
         stream: CUstream,
     ) -> Result<(), Error> {
-        aligned::<Op::Item>(input.address)?;
-        aligned::<Op::Output>(output)?;
+        aligned_to(input, op.types.item_align)?;
+        aligned_to(output, op.types.output_align)?;
         if !Arc::ptr_eq(&segments.gpu.context, &self.gpu.context) {
             return Err(Error::ForeignWorkspace);
         }
-        if segments.item_bytes != size_of::<Op::Item>() {
-            return Err(Error::PreparedForOthers {
-                prepared: segments.item_bytes,
-                item: size_of::<Op::Item>(),
-            });
+        let item = op.types.layout.item_bytes;
+        if segments.item_bytes != item {
+            return Err(Error::PreparedForOthers { prepared: segments.item_bytes, item });
         }
-        if segments.end > input.len {
+        if segments.end > len {
             let greatest = segments.end as i64 - 1;
-            return Err(Error::LayoutOutOfRange { least: 0, greatest, len: input.len });
+            return Err(Error::LayoutOutOfRange { least: 0, greatest, len });
         }
         let next = || segments.begins.address() + size_of::<u64>() as u64;
         let ends = segments.ends.as_ref().map_or_else(next, DeviceArray::address);
         // SAFETY: the caller's promise.
         unsafe {
-            self.with_room::<Op>(segments.tickets, segments.partials, stream, |room| {
-                let mut params = IrregularParams::<Op> {
-                    input: ptr::with_exposed_provenance(input.address as usize),
-                    len: input.len,
+            let values = (segments.tickets, segments.partials);
+            self.with_room(values, op.types.layout.acc_bytes, stream, &mut |room| {
+                let mut head = IrregularHead {
+                    input: ptr::with_exposed_provenance(input as usize),
+                    len,
                     begins: ptr::with_exposed_provenance(segments.begins.address() as usize),
                     ends: ptr::with_exposed_provenance(ends as usize),
                     output: ptr::with_exposed_provenance_mut(output as usize),
@@ -191,19 +192,19 @@ impl SegmentLauncher {
                     tickets: ptr::with_exposed_provenance_mut(room.tickets as usize),
                     groups: 1,
                     padding: 0,
-                    op,
+                    op: NOTHING,
                 };
                 let most = self.facts.max_grid_x as u64;
-                if params.count > 0 {
-                    let grid = params.count.min(most) as u32;
-                    self.launch("tiles", grid, THREADS, ptr::from_ref(&params).cast(), stream)?;
+                if head.count > 0 {
+                    let grid = head.count.min(most) as u32;
+                    self.launch("tiles", grid, THREADS, op.params(head).as_ptr(), stream)?;
                 }
                 for &(groups, count) in &segments.classes {
-                    params.groups = groups;
-                    params.count = count;
+                    head.groups = groups;
+                    head.count = count;
                     let grid = count as u32;
-                    self.launch("units", grid, groups.max(32), ptr::from_ref(&params).cast(), stream)?;
-                    params.units = params.units.wrapping_add(count as usize);
+                    self.launch("units", grid, groups.max(32), op.params(head).as_ptr(), stream)?;
+                    head.units = head.units.wrapping_add(count as usize);
                 }
                 Ok(())
             })
@@ -211,10 +212,11 @@ impl SegmentLauncher {
     }
 
     /// Puts tables on the device.
-    pub(crate) fn upload<Op: Monoid>(
+    pub(crate) fn upload(
         &self,
         tables: &Tables,
         plan: &SegmentPlan,
+        item_bytes: usize,
     ) -> Result<DeviceSegments, Error> {
         let context = &self.gpu.context;
         let units: Vec<Unit> = tables.classes.iter().flat_map(|class| class.units.iter().copied()).collect();
@@ -231,7 +233,7 @@ impl SegmentLauncher {
             classes: tables.classes.iter().map(|class| (class.groups, class.units.len() as u64)).collect(),
             tickets: tables.tickets,
             partials: tables.partials,
-            item_bytes: size_of::<Op::Item>(),
+            item_bytes,
             end: plan.end(),
             gpu: self.gpu.clone(),
         })
@@ -243,16 +245,16 @@ impl SegmentLauncher {
     ///
     /// # Safety
     ///
-    /// `count` items from `first` on may be read.
-    pub(crate) unsafe fn on_device<Op: Monoid>(
+    /// `items` bytes from `first` on may be read; what is copied back are values of the output's type.
+    pub(crate) unsafe fn on_device(
         &self,
-        first: *const Op::Item,
-        count: usize,
-        output: &mut [Op::Output],
-        enqueue: impl FnOnce(CUdeviceptr, CUdeviceptr, CUstream) -> Result<(), Error>,
+        first: *const u8,
+        items: usize,
+        output: &mut [MaybeUninit<u8>],
+        enqueue: &mut dyn FnMut(CUdeviceptr, CUdeviceptr, CUstream) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let context = &self.gpu.context;
-        let (items, results) = (count * size_of::<Op::Item>(), size_of_val(output));
+        let results = output.len();
         let at = items.next_multiple_of(256);
         let _current = context.enter_or_error()?;
         self.gpu.with_lane(at + results.max(1), |lane| {
@@ -284,19 +286,19 @@ impl SegmentLauncher {
     /// # Safety
     ///
     /// A live stream of the context.
-    unsafe fn with_room<Op: Monoid>(
+    unsafe fn with_room(
         &self,
-        tickets: u64,
-        partials: u64,
+        (tickets, partials): (u64, u64),
+        acc_bytes: usize,
         stream: CUstream,
-        body: impl FnOnce(Room) -> Result<(), Error>,
+        body: &mut dyn FnMut(Room) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let (gpu, context) = (&self.gpu, &self.gpu.context);
         let _current = context.enter_or_error()?;
         if tickets == 0 && partials == 0 {
             return body(Room { tickets: 0, partials: 0 });
         }
-        let bytes = Self::workspace_bytes::<Op>(tickets, partials);
+        let bytes = Self::workspace_bytes(tickets, partials, acc_bytes);
         // SAFETY: the caller's promise; the context is current.
         let (capturing, block) = unsafe {
             let capturing = context.is_capturing(stream)?;
@@ -314,7 +316,7 @@ impl SegmentLauncher {
         let mut room = Room { tickets: base, partials: partials_at };
         if tickets * 4 > LEAST {
             // More than are always zero: behind the values, where others' values may have been.
-            room.tickets = (partials_at + partials * size_of::<Op::Acc>() as u64).next_multiple_of(16);
+            room.tickets = (partials_at + partials * acc_bytes as u64).next_multiple_of(16);
             // SAFETY: the workspace's own memory.
             unsafe { driver::cuMemsetD8Async(room.tickets, 0, tickets as usize * 4, stream) }
                 .doing(|| "zeroing the counters of segments")?;

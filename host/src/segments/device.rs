@@ -1,11 +1,14 @@
 //! Segments of arrays on a GPU.
 
+use std::mem::MaybeUninit;
+
 use warpfold_monoid::Monoid;
 
 use super::{Layout, Place, Problem, SegmentPlan, SegmentReducer, Tables, Walk, room};
 use crate::{
     Error,
     cuda::{DeviceInput, DeviceOutput, DeviceSegments, DeviceView, SegmentLauncher, StreamRef},
+    erased::Erased,
 };
 
 impl<Op: Monoid> SegmentReducer<Op> {
@@ -42,9 +45,14 @@ impl<Op: Monoid> SegmentReducer<Op> {
         let mut results = room(layout.segments())?;
         // SAFETY: nothing is copied; the layout leads to items of the array, which is borrowed until the wait.
         unsafe {
-            launcher.on_device::<Op>(std::ptr::null(), 0, &mut results, |_, output, stream| {
-                launcher.enqueue(self.op, at, layout, self.settings, output, stream)
-            })?;
+            launcher.on_device(
+                std::ptr::null(),
+                0,
+                bytes_of_all(&mut results),
+                &mut |_, output, stream| {
+                    launcher.enqueue(Erased::of(&self.op), at, layout, self.settings, output, stream)
+                },
+            )?;
         }
         Ok(results)
     }
@@ -82,7 +90,10 @@ impl<Op: Monoid> SegmentReducer<Op> {
             return Err(Error::OutputLength { segments: layout.segments(), room: output.len() });
         }
         // SAFETY: the caller's promise; the layout leads to items of the array.
-        unsafe { launcher.enqueue(self.op, at, layout, self.settings, output.address(), stream.into().raw) }
+        unsafe {
+            let stream = stream.into().raw;
+            launcher.enqueue(Erased::of(&self.op), at, layout, self.settings, output.address(), stream)
+        }
     }
 
     /// Lays a workspace ready for one capture of reductions of such segments, as
@@ -92,7 +103,7 @@ impl<Op: Monoid> SegmentReducer<Op> {
     ///
     /// [`Error::NeedsCuda`], those of [`plan`](SegmentReducer::plan), or what the driver says.
     pub fn warm_up(&self, layout: &Layout) -> Result<(), Error> {
-        self.segment_launcher()?.warm_up::<Op>(&self.plan(layout)?)
+        self.segment_launcher()?.warm_up(&self.plan(layout)?, size_of::<Op::Acc>())
     }
 
     /// Prepares segments of any lengths for the GPU: cuts the work, once, for many reductions.
@@ -123,7 +134,7 @@ impl<Op: Monoid> SegmentReducer<Op> {
     pub fn prepare(&self, plan: &SegmentPlan) -> Result<DeviceSegments, Error> {
         let launcher = self.segment_launcher()?;
         let tables = Tables::new(plan.segments(), &|k| plan.range(k), size_of::<Op::Item>());
-        launcher.upload::<Op>(&tables, plan)
+        launcher.upload(&tables, plan, size_of::<Op::Item>())
     }
 
     /// Enqueues a reduction of prepared segments; result `k` goes to item `k` of `output`.
@@ -155,7 +166,10 @@ impl<Op: Monoid> SegmentReducer<Op> {
         }
         let (view, stream) = (input.device_view(), stream.into().raw);
         // SAFETY: the caller's promise.
-        unsafe { launcher.enqueue_irregular(self.op, view, segments, output.address(), stream) }
+        unsafe {
+            let input = (view.address(), view.len());
+            launcher.enqueue_irregular(Erased::of(&self.op), input, segments, output.address(), stream)
+        }
     }
 
     fn segment_launcher(&self) -> Result<&SegmentLauncher, Error> {
@@ -201,13 +215,13 @@ impl<Op: Monoid> SegmentReducer<Op> {
         }
         // SAFETY: the caller's promise; there are no gaps.
         unsafe {
-            launcher.on_device::<Op>(
-                first.wrapping_offset(least as isize),
-                count,
-                results,
-                |input, output, stream| {
+            launcher.on_device(
+                first.wrapping_offset(least as isize).cast(),
+                count * size_of::<Op::Item>(),
+                bytes_of_all(results),
+                &mut |input, output, stream| {
                     let at = input.wrapping_add_signed(-least * size_of::<Op::Item>() as i64);
-                    launcher.enqueue(self.op, at, layout, self.settings, output, stream)
+                    launcher.enqueue(Erased::of(&self.op), at, layout, self.settings, output, stream)
                 },
             )
         }
@@ -224,9 +238,15 @@ impl<Op: Monoid> SegmentReducer<Op> {
         let mut results = room(plan.segments())?;
         // SAFETY: nothing is copied; array and segments are borrowed until the wait.
         unsafe {
-            launcher.on_device::<Op>(std::ptr::null(), 0, &mut results, |_, output, stream| {
-                launcher.enqueue_irregular(self.op, view, &prepared, output, stream)
-            })?;
+            let input = (view.address(), view.len());
+            launcher.on_device(
+                std::ptr::null(),
+                0,
+                bytes_of_all(&mut results),
+                &mut |_, output, stream| {
+                    launcher.enqueue_irregular(Erased::of(&self.op), input, &prepared, output, stream)
+                },
+            )?;
         }
         Ok(results)
     }
@@ -242,12 +262,19 @@ impl<Op: Monoid> SegmentReducer<Op> {
         let prepared = self.prepare(plan)?;
         // SAFETY: the slice's items; the segments live until the wait.
         unsafe {
-            launcher.on_device::<Op>(items.as_ptr(), items.len(), results, |input, output, stream| {
-                let view = DeviceView::from_raw(input, items.len() as u64);
-                launcher.enqueue_irregular(self.op, view, &prepared, output, stream)
+            let (first, bytes) = (items.as_ptr().cast(), size_of_val(items));
+            launcher.on_device(first, bytes, bytes_of_all(results), &mut |input, output, stream| {
+                let input = (input, items.len() as u64);
+                launcher.enqueue_irregular(Erased::of(&self.op), input, &prepared, output, stream)
             })
         }
     }
+}
+
+/// The bytes of places for values.
+fn bytes_of_all<T>(places: &mut [T]) -> &mut [MaybeUninit<u8>] {
+    // SAFETY: their own bytes, to which only values of their type are written.
+    unsafe { std::slice::from_raw_parts_mut(places.as_mut_ptr().cast(), size_of_val(places)) }
 }
 
 /// The address of item `first`, from which a layout leads to items of the array alone.

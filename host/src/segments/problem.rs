@@ -2,16 +2,12 @@
 
 use std::ptr;
 
-use warpfold_gpu_kernels::segments::{
-    columns::ColumnParams,
-    gather::{self, GatherParams, MAX_AXES},
-    rows::RowParams,
-};
-use warpfold_monoid::Monoid;
+use warpfold_gpu_kernels::segments::gather::{self, MAX_AXES};
 
 use super::{Axis, Layout};
 use crate::{
     Error,
+    erased::{ColumnHead, Erased, GatherHead, NOTHING, Params, RowHead},
     plan::segments::{Arrangement, SegmentStrategy, SegmentsPlan},
 };
 
@@ -69,18 +65,18 @@ impl Problem {
     }
 
     /// The kernel's parameters; addresses of `partials` and `tickets` matter only if the plan has any.
-    pub(crate) fn params<Op: Monoid>(&self, op: Op, plan: &SegmentsPlan, places: &Places) -> Params<Op> {
+    pub(crate) fn params(&self, op: Erased<'_>, plan: &SegmentsPlan, places: &Places) -> Params {
         let shape = plan.shape;
-        let input = ptr::with_exposed_provenance::<Op::Item>(places.input);
-        let output = ptr::with_exposed_provenance_mut::<Op::Output>(places.output);
-        let partials = ptr::with_exposed_provenance_mut::<Op::Acc>(places.partials);
+        let input = ptr::with_exposed_provenance(places.input);
+        let output = ptr::with_exposed_provenance_mut(places.output);
+        let partials = ptr::with_exposed_provenance_mut(places.partials);
         let tickets = ptr::with_exposed_provenance_mut::<u32>(places.tickets);
         // At most 256.
         let chunks = shape.chunks as u32;
         let Problem { m, n, .. } = *self;
         match (plan.strategy, self.arrangement) {
-            (SegmentStrategy::Columns | SegmentStrategy::Narrow, Arrangement::Columns { inner, .. }) => {
-                Params::Columns(ColumnParams {
+            (SegmentStrategy::Columns | SegmentStrategy::Narrow, Arrangement::Columns { inner, .. }) => op
+                .params(ColumnHead {
                     input,
                     stride: self.strides[0],
                     outer_stride: self.strides[1],
@@ -98,10 +94,9 @@ impl Problem {
                     splits: plan.splits,
                     padding: 0,
                     tiles: inner.div_ceil(plan.width.max(1) as u64),
-                    op,
-                })
-            }
-            (SegmentStrategy::Gather, _) => Params::Gather(GatherParams {
+                    op: NOTHING,
+                }),
+            (SegmentStrategy::Gather, _) => op.params(GatherHead {
                 input,
                 m,
                 n,
@@ -113,9 +108,9 @@ impl Problem {
                 groups: shape.groups,
                 kept: axes(&self.layout.kept),
                 reduced: axes(&self.layout.reduced),
-                op,
+                op: NOTHING,
             }),
-            (_, arrangement) => Params::Rows(RowParams {
+            (_, arrangement) => op.params(RowHead {
                 input,
                 stride: if let Arrangement::Rows { stride } = arrangement { stride } else { n as i64 },
                 m,
@@ -128,7 +123,7 @@ impl Problem {
                 groups: shape.groups,
                 rows: plan.rows_a_tile,
                 chunks_a_block: plan.chunks_a_block,
-                op,
+                op: NOTHING,
             }),
         }
     }
@@ -141,33 +136,6 @@ pub(crate) struct Places {
     pub(crate) output: usize,
     pub(crate) partials: usize,
     pub(crate) tickets: usize,
-}
-
-/// The parameters of one of the kernels.
-#[derive(Clone, Copy)]
-pub(crate) enum Params<Op: Monoid> {
-    Rows(RowParams<Op>),
-    Columns(ColumnParams<Op>),
-    Gather(GatherParams<Op>),
-}
-
-impl<Op: Monoid> Params<Op> {
-    /// Bytes of the largest.
-    pub(crate) const BYTES: usize = {
-        let (rows, columns) = (size_of::<RowParams<Op>>(), size_of::<ColumnParams<Op>>());
-        let gather = size_of::<GatherParams<Op>>();
-        let most = if rows > columns { rows } else { columns };
-        if most > gather { most } else { gather }
-    };
-
-    /// Where they lie.
-    pub(crate) fn as_ptr(&self) -> *const u8 {
-        match self {
-            Params::Rows(params) => ptr::from_ref(params).cast(),
-            Params::Columns(params) => ptr::from_ref(params).cast(),
-            Params::Gather(params) => ptr::from_ref(params).cast(),
-        }
-    }
 }
 
 fn axes(list: &[Axis]) -> gather::Axes {
