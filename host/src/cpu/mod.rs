@@ -82,6 +82,42 @@ enum Chunks<'a, T> {
     Gathered(&'a (dyn Fn(Range<u64>, &mut Vec<T>) -> u64 + Sync)),
 }
 
+/// Work on a chunk: which array's, which of its chunks, and where its items lie.
+type ChunkWork<'a, T> = Box<dyn FnMut(usize, usize, &dyn Items<T>, Piece) + 'a>;
+
+/// Operators at work on chunks, for those who know their items only.
+trait OnChunks<T>: Sync {
+    /// How many there are, each with an array.
+    fn count(&self) -> usize;
+    /// What a thread does.
+    fn worker<'a>(&'a self) -> ChunkWork<'a, T>;
+}
+
+struct Chunked<'a, Op: Monoid> {
+    level: Level,
+    ops: &'a [Op],
+    shape: &'a Shape,
+    /// The values, array after array.
+    values: Places<'a, Op::Acc>,
+}
+
+impl<Op: Monoid> OnChunks<Op::Item> for Chunked<'_, Op> {
+    fn count(&self) -> usize {
+        self.ops.len()
+    }
+
+    fn worker<'a>(&'a self) -> ChunkWork<'a, Op::Item> {
+        let mut scratch = Scratch::new();
+        Box::new(move |j, k, items, piece| {
+            let op = &self.ops[j];
+            let mut value = [op.identity()];
+            values(self.level, op, items, &[piece], Some(self.shape), &mut scratch, &mut value);
+            // SAFETY: each chunk is asked for once.
+            unsafe { self.values.put(j * self.shape.chunks as usize + k, value[0]) };
+        })
+    }
+}
+
 /// The unfinished values of arrays of several chunks, as many as there are operators, each with its own.
 fn fold<Op: Monoid>(
     level: Level,
@@ -92,9 +128,17 @@ fn fold<Op: Monoid>(
 ) {
     let chunks = shape.chunks as usize;
     let mut all = vec![ops[0].identity(); ops.len() * chunks];
-    let places = Places::new(&mut all);
+    each_chunk(&Chunked { level, ops, shape, values: Places::new(&mut all) }, shape, arrays);
+    for (j, (op, values)) in ops.iter().zip(all.chunks(chunks)).enumerate() {
+        put(j, fold_chunks(op, values.to_vec(), shape));
+    }
+}
+
+/// Has every chunk of every array folded, several at once.
+fn each_chunk<T: Plain>(folder: &dyn OnChunks<T>, shape: &Shape, arrays: Chunks<'_, T>) {
+    let count = folder.count();
     let worker = || -> Box<dyn FnMut(usize) + '_> {
-        let (mut scratch, mut gathered) = (Scratch::new(), Vec::new());
+        let (mut worker, mut gathered) = (folder.worker(), Vec::new());
         Box::new(move |k| {
             let range = shape.chunk_range(k as u64);
             let (start, pitch) = match arrays {
@@ -102,25 +146,18 @@ fn fold<Op: Monoid>(
                 Chunks::Gathered(gather) => (0, gather(range.clone(), &mut gathered)),
             };
             let side_by_side = ByReference(&gathered[..]);
-            let items: &dyn Items<Op::Item> = match arrays {
+            let items: &dyn Items<T> = match arrays {
                 Chunks::Of(items) => items,
                 Chunks::Gathered(_) => &side_by_side,
             };
-            for (j, op) in ops.iter().enumerate() {
+            for j in 0..count {
                 let start = start + j as u64 * pitch;
-                let piece = Piece { start, len: range.end - range.start, index: range.start };
-                let mut value = [op.identity()];
-                values(level, op, items, &[piece], Some(shape), &mut scratch, &mut value);
-                // SAFETY: each chunk is asked for once.
-                unsafe { places.put(j * chunks + k, value[0]) };
+                worker(j, k, items, Piece { start, len: range.end - range.start, index: range.start });
             }
         })
     };
-    let bytes_each = (ops.len() * size_of::<Op::Item>()) as u64;
-    tasks::each(chunks, least_chunks(shape, bytes_each), &worker);
-    for (j, (op, values)) in ops.iter().zip(all.chunks(chunks)).enumerate() {
-        put(j, fold_chunks(op, values.to_vec(), shape));
-    }
+    let bytes_each = (count * size_of::<T>()) as u64;
+    tasks::each(shape.chunks as usize, least_chunks(shape, bytes_each), &worker);
 }
 
 /// Chunks of `bytes_each` bytes for every item that a task should have.
