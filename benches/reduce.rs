@@ -25,6 +25,7 @@ use warpfold::{
         },
     },
     monoid::fused::Parts2,
+    source::{Array, Over, Position, Zip2},
 };
 
 use device::{Done, Events, copy, describe};
@@ -152,6 +153,21 @@ impl<'a> Bench<'a> {
         // the other before the stream is waited for.
         unsafe {
             let items = DeviceView::<Op::Item>::from_raw(address, n as u64);
+            let mut output = DeviceViewMut::<Op::Output>::from_raw(self.output, 1);
+            reducer.reduce_into(&items, &mut output, StreamRef::from_raw(self.stream))
+        }
+    }
+
+    /// The same of an operator that reads by itself, over positions.
+    fn positions<Op: Monoid<Item = Position>>(
+        &self,
+        reducer: &Reducer<Op>,
+        n: usize,
+    ) -> Result<(), warpfold::Error> {
+        // SAFETY: positions have no bytes; the output lives as long as this, and nobody reads it before the stream is waited
+        // for.
+        unsafe {
+            let items = DeviceView::<Position>::from_raw(self.output, n as u64);
             let mut output = DeviceViewMut::<Op::Output>::from_raw(self.output, 1);
             reducer.reduce_into(&items, &mut output, StreamRef::from_raw(self.stream))
         }
@@ -303,19 +319,19 @@ impl matrix::Visit for Every<'_, '_> {
         let run = |criterion: &mut Criterion<Events>| {
             // Two arrays of half the bytes each, one behind the other.
             let n = (1 << 29) / size_of::<T>();
-            let mut call = 0;
-            let mut columns = || {
-                let address = self.bench.buffer.address() + ((call % 4) << 30);
-                call += 1;
+            let reducers = [0, 1, 2, 3].map(|slot| {
+                let [x, y] =
+                    [0, 1 << 29].map(|at| Array::<T>::at(self.bench.buffer.address() + (slot << 30) + at));
                 // SAFETY: parts of the buffer, which lives as long and is written by nobody.
-                unsafe { [0, 1 << 29].map(|at| DeviceView::<T>::from_raw(address + at, n as u64)).into() }
-            };
-            let pair: (DeviceView<'_, T>, DeviceView<'_, T>) = columns();
-            self.bench.engine.reduce_columns(Dot::<T>::new(), pair)?;
-            self.bench.measure::<Dot<T>>(criterion, name, n, "blocking", |_| {
-                let pair: (DeviceView<'_, T>, DeviceView<'_, T>) = columns();
-                let _ =
-                    self.bench.engine.reduce_columns(Dot::<T>::new(), pair).expect("what was done before");
+                self.bench.engine.reducer(unsafe { Over::new(Dot::<T>::new(), Zip2::new(x, y)) })
+            });
+            let [a, b, c, d] = reducers;
+            let reducers = [a?, b?, c?, d?];
+            self.bench.positions(&reducers[0], n)?;
+            let mut call = 0;
+            self.bench.measure::<Dot<T>>(criterion, name, n, "stream", |_| {
+                call += 1;
+                self.bench.positions(&reducers[call % 4], n).expect("what was enqueued before");
                 1
             });
             Ok(())

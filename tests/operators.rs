@@ -3,6 +3,11 @@
 use std::any::TypeId;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
+#[cfg(feature = "cuda")]
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+};
 
 #[cfg(feature = "cuda")]
 use warpfold::cuda::{DeviceArray, DeviceView, DeviceViewMut, StreamRef};
@@ -301,49 +306,64 @@ fn compare(
     assert_eq!(found, expected, "{} of {n} items from {start}", probe.name);
 }
 
+/// Some operators at a time: most of the time goes to the CPU.
+#[cfg(feature = "cuda")]
+fn on_threads(work: impl Fn(&Probe) + Sync) {
+    let (probes, next) = (probes(), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                while let Some(probe) = probes.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    work(probe);
+                }
+            });
+        }
+    });
+}
+
 #[cfg(feature = "cuda")]
 #[test]
 fn a_gpu_gives_the_bits_of_the_cpu_at_every_boundary() {
     let Some(engine) = gpu() else { return };
-    for probe in probes() {
+    on_threads(|probe| {
         let most = (1 << 23) / probe.item_bytes;
         let items = (probe.make)(most, Kind::Ordinary, 3);
         let arrays = (probe.upload)(&engine, &items);
         for n in sizes(probe.item_bytes, most as u64) {
             // The CPU takes its time for the long ones: some of them.
             if n < 300_000 || n % 3 == 0 || n == most as u64 {
-                compare(&engine, &probe, &items, &arrays, 0, n as usize);
+                compare(&engine, probe, &items, &arrays, 0, n as usize);
             }
         }
-    }
+    });
 }
 
 #[cfg(feature = "cuda")]
 #[test]
 fn a_gpu_gives_the_bits_of_the_cpu_from_every_start() {
     let Some(engine) = gpu() else { return };
-    for probe in probes() {
+    on_threads(|probe| {
         let items = (probe.make)(200_020, Kind::Ordinary, 4);
         let arrays = (probe.upload)(&engine, &items);
         for n in [1, 2, 5, 15, 16, 17, 33, 100, 129, 1000, 2047, 8193, 32_769, 200_001] {
             for start in 0..17 {
-                compare(&engine, &probe, &items, &arrays, start, n);
+                compare(&engine, probe, &items, &arrays, start, n);
             }
         }
-    }
+    });
 }
 
 #[cfg(feature = "cuda")]
 #[test]
 fn special_values_have_the_same_bits_on_a_gpu() {
     let Some(engine) = gpu() else { return };
-    for probe in probes() {
+    on_threads(|probe| {
         let items = (probe.make)(300_000, Kind::Special, 5);
         let arrays = (probe.upload)(&engine, &items);
         for n in [0, 1, 2, 5, 33, 300, 3000, 10_000, 100_000] {
             for k in 0..20 {
-                compare(&engine, &probe, &items, &arrays, k * 10_007, n);
+                compare(&engine, probe, &items, &arrays, k * 10_007, n);
             }
         }
-    }
+    });
 }
