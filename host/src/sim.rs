@@ -15,8 +15,10 @@ use crate::{
     plan::{DeviceFacts, OperatorLayout, PARAMETER_BYTES, ReducePlan, Strategy},
 };
 
+mod scans;
 mod segments;
 
+pub(crate) use scans::ScanSimulator;
 pub(crate) use segments::SegmentSimulator;
 
 /// Items that are read at once where they do not lie side by side.
