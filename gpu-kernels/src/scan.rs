@@ -357,7 +357,9 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
     if there {
         // SAFETY: written before the barrier.
         before = unsafe { befores.read(warp as usize) };
-        behind = op.combine(before, scanned);
+        if mine > 0 {
+            behind = op.combine(before, scanned);
+        }
     }
     // SAFETY: all lanes are here.
     let neighbour = unsafe { shuffle_up(FULL, behind, 1) };
