@@ -134,7 +134,13 @@ pub const fn vectors<Op: Monoid>(bytes: usize) -> usize {
 /// registers for it.
 pub const fn launch_bounds<Op: Monoid>() -> u32 {
     let threads = Tiling::of::<Op>().threads;
-    if size_of::<Op::Acc>() <= 8 { threads | 4 << 16 } else { threads }
+    let blocks = match size_of::<Op::Acc>() {
+        ..=4 => 4,
+        ..=8 => 3,
+        ..=16 => 2,
+        _ => 0,
+    };
+    threads | blocks << 16
 }
 
 /// What shared memory a block has.

@@ -130,6 +130,14 @@ impl Lines {
         Lines { n, count, rows }
     }
 
+    /// The same of so many items in all.
+    pub(crate) fn of(items: u64, n: u64, inner: u64) -> Result<Lines, Error> {
+        match n.checked_mul(inner) {
+            Some(set) if set > 0 && items.is_multiple_of(set) => Ok(Lines::inner(items / n, n, inner)),
+            _ => Err(Error::RaggedRows { items, n: n.saturating_mul(inner) }),
+        }
+    }
+
     /// All items.
     pub(crate) fn items(&self) -> u64 {
         self.n.saturating_mul(self.count)
@@ -268,12 +276,33 @@ impl<Op: Monoid> Scanner<Op> {
         input: &I,
         n: u64,
     ) -> Result<Vec<Op::Output>, Error> {
-        self.collect(input, |items| {
-            if n == 0 || !items.is_multiple_of(n) {
-                return Err(Error::RaggedRows { items, n });
-            }
-            Ok(Lines::rows(items / n, n))
-        })
+        self.scan_lines(input, n, 1)
+    }
+
+    /// Scans each line along an axis of `n` items of an array in C's order, whose positions on the axis are `inner` items
+    /// apart: rows with an `inner` of 1, columns of a matrix with the number of its columns.
+    ///
+    /// # Errors
+    ///
+    /// As for [`scan_rows`](Scanner::scan_rows).
+    ///
+    /// ```
+    /// use warpfold_host::Engine;
+    /// use warpfold_monoid::Sum;
+    ///
+    /// # fn main() -> Result<(), warpfold_host::Error> {
+    /// let sum = Engine::cpu().scanner(Sum::<i32>::new())?;
+    /// assert_eq!(sum.scan_lines(&[1, 2, 3, 10, 20, 30], 2, 3)?, [1, 2, 3, 11, 22, 33]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn scan_lines<I: Input<Op::Item> + ?Sized>(
+        &self,
+        input: &I,
+        n: u64,
+        inner: u64,
+    ) -> Result<Vec<Op::Output>, Error> {
+        self.collect(input, |items| Lines::of(items, n, inner))
     }
 
     /// Scans each of many segments of any lengths: their results follow one another in the segments' order. A segment has the

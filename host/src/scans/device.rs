@@ -80,7 +80,7 @@ impl<Op: Monoid> Scanner<Op> {
         I: DeviceInput<Op::Item> + ?Sized,
         O: DeviceOutput<Op::Output> + ?Sized,
     {
-        let lines = lines_of(input.device_view().len(), n, inner)?;
+        let lines = Lines::of(input.device_view().len(), n, inner)?;
         // SAFETY: the caller's promise.
         unsafe { self.enqueue_lines(input, output, &lines, stream.into()) }
     }
@@ -149,13 +149,5 @@ impl<Op: Monoid> Scanner<Op> {
             Place::Cuda(launcher) => Ok(launcher),
             _ => Err(Error::NeedsCuda { what: "device memory" }),
         }
-    }
-}
-
-/// The lines along an axis of so many items.
-fn lines_of(items: u64, n: u64, inner: u64) -> Result<Lines, Error> {
-    match n.checked_mul(inner) {
-        Some(set) if set > 0 && items.is_multiple_of(set) => Ok(Lines::inner(items / n, n, inner)),
-        _ => Err(Error::RaggedRows { items, n: n.saturating_mul(inner) }),
     }
 }
