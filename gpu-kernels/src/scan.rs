@@ -156,7 +156,7 @@ pub struct Room<A> {
 
 /// Scans rows from left to right, a tile to a block.
 ///
-/// `V` items are a vector and a strip has `U` vectors of them; `VO` and `UO` say the same of results.
+/// `V` items are a vector and a strip has `U` vectors of them; `VO` and `UO` say the same of results. `W` is [`windows`].
 ///
 /// # Safety
 ///
@@ -164,12 +164,19 @@ pub struct Room<A> {
 /// the results writable; unless they are the same memory, item for item, they do not overlap. `counter` and `records`
 /// belong to this launch alone. `room` is not in use.
 #[inline(always)]
-pub unsafe fn forward<Op: Monoid, const V: usize, const U: usize, const VO: usize, const UO: usize>(
+pub unsafe fn forward<
+    Op: Monoid,
+    const V: usize,
+    const U: usize,
+    const VO: usize,
+    const UO: usize,
+    const W: usize,
+>(
     params: &ScanParams<Op>,
     room: Room<Op::Acc>,
 ) {
     // SAFETY: the caller's promise.
-    unsafe { scan::<Op, Op, V, U, VO, UO, false>(params, &params.op, room) }
+    unsafe { scan::<Op, Op, V, U, VO, UO, W, false>(params, &params.op, room) }
 }
 
 /// The same from right to left: each result is of the items from its own on to the end, in the order in which they stand.
@@ -178,12 +185,19 @@ pub unsafe fn forward<Op: Monoid, const V: usize, const U: usize, const VO: usiz
 ///
 /// As for [`forward`].
 #[inline(always)]
-pub unsafe fn reverse<Op: Monoid, const V: usize, const U: usize, const VO: usize, const UO: usize>(
+pub unsafe fn reverse<
+    Op: Monoid,
+    const V: usize,
+    const U: usize,
+    const VO: usize,
+    const UO: usize,
+    const W: usize,
+>(
     params: &ScanParams<Op>,
     room: Room<Op::Acc>,
 ) {
     // SAFETY: the caller's promise.
-    unsafe { scan::<Op, Reversed<Op>, V, U, VO, UO, true>(params, &Reversed(params.op), room) }
+    unsafe { scan::<Op, Reversed<Op>, V, U, VO, UO, W, true>(params, &Reversed(params.op), room) }
 }
 
 /// A warp's part of a row.
@@ -201,7 +215,16 @@ struct Piece {
 ///
 /// As for [`forward`]; `op` combines as the row is walked.
 #[inline(always)]
-unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO: usize, const REVERSE: bool>(
+unsafe fn scan<
+    Op,
+    O,
+    const V: usize,
+    const U: usize,
+    const VO: usize,
+    const UO: usize,
+    const W: usize,
+    const REVERSE: bool,
+>(
     params: &ScanParams<Op>,
     op: &O,
     room: Room<Op::Acc>,
@@ -227,23 +250,24 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
             let ticket = unsafe { atomic::fetch_add(params.counter, 1_u64, Relaxed, Gpu) };
             // SAFETY: one thread, a slot that is not in use.
             unsafe { drawn.write(0, ticket) };
+            if ticket as u32 == grid_dim_x() - 1 {
+                // Nobody draws after this block, and nobody reads a record behind its own.
+                let epoch = (ticket >> 32) + 1;
+                let stale = params.records.wrapping_add((epoch % params.capacity) as usize);
+                // SAFETY: the launch's own counter and records.
+                unsafe {
+                    global::store_relaxed_gpu(params.counter, (epoch % EPOCHS) << 32);
+                    if stale >= record::<Op::Acc>(params.records, grid_dim_x() as u64) {
+                        global::store_pair_relaxed_gpu(stale, [0; 2]);
+                    }
+                }
+            }
         }
         sync_threads();
         // SAFETY: written before the barrier.
         let ticket = unsafe { drawn.read(0) };
         number = ticket as u32;
         epoch = (ticket >> 32) as u32 + 1;
-        if thread == 0 && number == grid_dim_x() - 1 {
-            // Nobody draws after this block, and nobody reads a record behind its own.
-            // SAFETY: the launch's own counter and records.
-            unsafe {
-                global::store_relaxed_gpu(params.counter, (epoch as u64 % EPOCHS) << 32);
-                let stale = params.records.wrapping_add((epoch as u64 % params.capacity) as usize);
-                if stale >= record::<Op::Acc>(params.records, number as u64 + 1) {
-                    global::store_pair_relaxed_gpu(stale, [0; 2]);
-                }
-            }
-        }
     }
     let one_row = grid_dim_x() == params.tiles;
     let (row, tile) = if one_row { (0, number) } else { (number / params.tiles, number % params.tiles) };
@@ -332,7 +356,7 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
                 unsafe { publish(own, value, value_tag(epoch)) };
             }
             // SAFETY: the whole warp is here, and the tiles before this one of its row have been drawn before it.
-            before = unsafe { look_back(op, own, tile, lane, epoch) };
+            before = unsafe { look_back::<O, W>(op, own, tile, lane, epoch) };
         }
         if !last && lane == 0 {
             let behind = if begun { op.combine(before, value) } else { value };
@@ -493,55 +517,119 @@ unsafe fn neighbours<Op: Monoid>(op: &Op, mut value: Op::Acc, lane: u32, width: 
 ///
 /// The whole warp calls; the `tile` records before are those of the tiles before it, which have been drawn.
 #[inline(always)]
-unsafe fn look_back<Op: Monoid>(op: &Op, own: *mut [u64; 2], tile: u32, lane: u32, epoch: u32) -> Op::Acc {
+unsafe fn look_back<Op: Monoid, const W: usize>(
+    op: &Op,
+    own: *mut [u64; 2],
+    tile: u32,
+    lane: u32,
+    epoch: u32,
+) -> Op::Acc {
     let pairs = const { record_pairs(size_of::<Op::Acc>()) };
-    let theirs = own.wrapping_sub((lane as usize + 1) * pairs);
-    loop {
-        let (mut value, mut tag) = (op.identity(), 0);
-        if lane < tile {
-            // SAFETY: a record of the launch's.
-            (value, tag) = unsafe { peek::<Op::Acc>(theirs) };
-        }
-        // SAFETY: all lanes are here.
-        let (known, begins) = unsafe {
-            (
-                warp_vote_ballot(FULL, tag == value_tag(epoch) || tag == prefix_tag(epoch)),
-                warp_vote_ballot(FULL, tag == prefix_tag(epoch)),
-            )
-        };
-        // The nearest that knows all before it, and whether all between have said what they have.
-        let nearest = begins.trailing_zeros();
-        if begins == 0 || !known & ((1 << nearest) - 1) != 0 {
-            continue;
-        }
-        // SAFETY: all lanes are here.
-        let shuffled = |from: u32| unsafe { shuffle_idx(FULL, value, from) };
-        let mut before = shuffled(nearest);
-        let mut left = nearest;
-        if size_of::<Op::Acc>() <= 16 {
-            while left > 0 {
-                nounroll();
-                // All asked for before any is used.
-                let batch: [Op::Acc; BATCH] =
-                    core::array::from_fn(|k| shuffled(left.saturating_sub(k as u32 + 1)));
-                let mut k = 0;
-                while k < BATCH {
-                    if (k as u32) < left {
-                        before = op.combine(before, batch[k]);
-                    }
-                    k += 1;
+    let (own_value, prefix) = (value_tag(epoch), prefix_tag(epoch));
+    // What lane `lane` finds at distances `lane + 1`, `lane + 33`, ...
+    let mut values = [op.identity(); W];
+    // The window with the nearest tile that knows all before it, and its lane there.
+    let (mut window, mut nearest) = (W, 0);
+    while window == W {
+        let mut all_known = true;
+        let mut w = 0;
+        while w < W {
+            if all_known && window == W {
+                let distance = w as u32 * LANES + lane;
+                let mut tag = 0;
+                if distance < tile {
+                    // SAFETY: a record of the launch's.
+                    let found = unsafe { peek(own.wrapping_sub((distance as usize + 1) * pairs)) };
+                    (values[w], tag) = found;
                 }
-                left = left.saturating_sub(BATCH as u32);
+                // SAFETY: all lanes are here.
+                let (known, begins) = unsafe {
+                    (
+                        warp_vote_ballot(FULL, tag == own_value || tag == prefix),
+                        warp_vote_ballot(FULL, tag == prefix),
+                    )
+                };
+                if begins == 0 {
+                    all_known = known == FULL;
+                } else {
+                    nearest = begins.trailing_zeros();
+                    // Have all between said what they have?
+                    all_known = !known & ((1 << nearest) - 1) == 0;
+                    if all_known {
+                        window = w;
+                    }
+                }
             }
-        } else {
-            while left > 0 {
-                nounroll();
-                left -= 1;
-                before = op.combine(before, shuffled(left));
+            w += 1;
+        }
+    }
+    // From there on, left to right: down the lanes, and down the windows.
+    let mut begin = values[0];
+    let mut w = 1;
+    while w < W {
+        if window == w {
+            begin = values[w];
+        }
+        w += 1;
+    }
+    // SAFETY: all lanes are here.
+    let mut before = unsafe { shuffle_idx(FULL, begin, nearest) };
+    let mut w = W;
+    while w > 0 {
+        w -= 1;
+        if w <= window {
+            let count = if w == window { nearest } else { LANES };
+            // SAFETY: all lanes are here.
+            before = unsafe { fold_down(op, before, values[w], count) };
+        }
+    }
+    before
+}
+
+/// Windows of 32 predecessors that a tile looks back over before it begins anew: the chain then goes on by that many tiles in
+/// the time in which one sees what another has published.
+pub const fn windows<Op: Monoid>() -> usize {
+    match size_of::<Op::Acc>() {
+        ..=8 => 4,
+        ..=16 => 2,
+        _ => 1,
+    }
+}
+
+/// Combines what lanes `count - 1` down to 0 have, in that order, with what is there already.
+///
+/// # Safety
+///
+/// All lanes of the warp call, with the same `count`.
+#[inline(always)]
+unsafe fn fold_down<Op: Monoid>(op: &Op, mut before: Op::Acc, value: Op::Acc, count: u32) -> Op::Acc {
+    let mut left = count;
+    if size_of::<Op::Acc>() <= 16 {
+        while left > 0 {
+            nounroll();
+            // All asked for before any is used.
+            let batch: [Op::Acc; BATCH] = core::array::from_fn(|k| {
+                // SAFETY: all lanes are here.
+                unsafe { shuffle_idx(FULL, value, left.saturating_sub(k as u32 + 1)) }
+            });
+            let mut k = 0;
+            while k < BATCH {
+                if (k as u32) < left {
+                    before = op.combine(before, batch[k]);
+                }
+                k += 1;
             }
+            left = left.saturating_sub(BATCH as u32);
         }
         return before;
     }
+    while left > 0 {
+        nounroll();
+        left -= 1;
+        // SAFETY: all lanes are here.
+        before = op.combine(before, unsafe { shuffle_idx(FULL, value, left) });
+    }
+    before
 }
 
 /// What a record says that holds the value of its tile alone.

@@ -148,8 +148,11 @@ scan_kernels! {
 }
 
 fn engine(seed: u64) -> Engine {
+    resident(seed, 2 + seed as usize % 5)
+}
+
+fn resident(seed: u64, resident_blocks: usize) -> Engine {
     let schedule = Schedule::Concurrent { seed };
-    let resident_blocks = 2 + seed as usize % 5;
     let engine = Engine::sim_with(SimOptions { schedule, resident_blocks, ..SimOptions::default() });
     engine.load(Kernels { table: &TABLE, modules: &[] });
     engine
@@ -349,7 +352,9 @@ fn no_operand_is_lost_repeated_or_moved() {
     let tile = Tiling::of::<Join>().tile() as usize;
     for (seed, n) in [(1, 571), (2, 600), (3, 40 * tile + 17), (4, 70 * tile)] {
         let items: Vec<[i32; 2]> = (0..n as i32).map(|i| [i, i]).collect();
-        let scanner = engine(seed).scanner(Join).unwrap();
+        // Many at once look back over more than one window.
+        let resident_blocks = if n > 50 * tile { 60 } else { 3 };
+        let scanner = resident(seed, resident_blocks).scanner(Join).unwrap();
         let left = scanner.scan(&items).unwrap();
         assert!(left.iter().enumerate().all(|(i, &found)| found == [0, i as i32]), "{n} items");
         let right = scanner.reverse().scan(&items).unwrap();
