@@ -20,7 +20,13 @@ mod segments {
 }
 
 #[cfg(feature = "cuda")]
+mod scans {
+    include!(concat!(env!("OUT_DIR"), "/scans.rs"));
+}
+
+#[cfg(feature = "cuda")]
 mod compiled {
+    pub use super::scans::MODULES as SCANS;
     pub use super::segments::MODULES as SEGMENTS;
     use super::{core, more};
     use crate::module::Module;
@@ -42,6 +48,7 @@ mod compiled {
 #[cfg(not(feature = "cuda"))]
 mod compiled {
     pub static MODULES: &[crate::module::Module] = &[];
+    pub static SCANS: &[crate::module::Module] = &[];
     pub static SEGMENTS: &[crate::module::Module] = &[];
 }
 
@@ -50,6 +57,9 @@ pub static BUILTINS: Kernels = Kernels { table: &warpfold_builtins::TABLE, modul
 
 /// The same for reductions of segments.
 pub static SEGMENTS: Kernels = Kernels { table: &warpfold_builtins::SEGMENTS, modules: compiled::SEGMENTS };
+
+/// The same for scans.
+pub static SCANS: Kernels = Kernels { table: &warpfold_builtins::SCANS, modules: compiled::SCANS };
 
 /// A place to compute, the CPU, a GPU or the simulator, that knows the built-in operators. Cheap to clone, usable from any thread.
 ///
@@ -148,6 +158,7 @@ impl Engine {
     fn with_builtins(engine: warpfold_host::Engine) -> Engine {
         engine.load(BUILTINS);
         engine.load(SEGMENTS);
+        engine.load(SCANS);
         Engine(engine)
     }
 }

@@ -21,13 +21,13 @@
 
 mod engine;
 
-pub use engine::{BUILTINS, Engine, SEGMENTS};
+pub use engine::{BUILTINS, Engine, SCANS, SEGMENTS};
 #[cfg(feature = "cuda")]
 pub use warpfold_host::cuda;
 pub use warpfold_host::{
-    Backend, Columns, ColumnsMut, DeviceInfo, EngineInfo, Error, Input, Items, Reducer, Schedule,
-    SegmentPlan, SegmentReducer, SimOptions, Source, Strided, cpu, cuda_devices, module, plan, segments,
-    source,
+    Backend, Columns, ColumnsMut, DeviceInfo, EngineInfo, Error, Input, Items, Reducer, Scanner, Schedule,
+    SegmentPlan, SegmentReducer, SimOptions, Source, Strided, cpu, cuda_devices, module, plan, scans,
+    segments, source,
 };
 pub use warpfold_monoid as monoid;
 pub use warpfold_monoid::{

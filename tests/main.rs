@@ -32,6 +32,10 @@ mod reduce_rules;
 #[cfg(not(feature = "device-tests-only"))]
 mod reduce_sim;
 #[cfg(not(feature = "device-tests-only"))]
+mod scans;
+#[cfg(feature = "cuda")]
+mod scans_gpu;
+#[cfg(not(feature = "device-tests-only"))]
 mod segments;
 #[cfg(not(feature = "device-tests-only"))]
 mod segments_cases;

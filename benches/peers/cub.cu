@@ -37,7 +37,7 @@ void check(cudaError_t code, const char* what, int line) {
 // --- what is allocated once -------------------------------------------------------------------------------------
 
 constexpr size_t kArenaBytes = size_t{4} << 30;   // input slots
-constexpr size_t kOutputBytes = size_t{1} << 30;  // results, scans
+constexpr size_t kOutputBytes = size_t{2} << 30;  // results, scans
 constexpr size_t kMaxSlots = 64;
 
 struct Machine {
@@ -465,6 +465,29 @@ void section_rows(int, int max_log) {
     }
 }
 
+// The function x -> scale * x + shift, and the composition of two, the left one applied first.
+struct Affine {
+    float scale, shift;
+};
+struct Compose {
+    __device__ Affine operator()(Affine left, Affine right) const {
+        return {left.scale * right.scale, left.shift * right.scale + right.shift};
+    }
+};
+
+template <class In, class Out, class Op>
+void scans(const char* operation, const char* type, Op op, int min_log, int max_log) {
+    Out* out = reinterpret_cast<Out*>(machine.output);
+    for (int log = std::max(min_log, 10); log <= std::min(max_log, 28); log += 2) {
+        const size_t count = size_t{1} << log, bytes = count * sizeof(In);
+        report("cub", "scan", operation, type, 1, count, bytes + count * sizeof(Out),
+               prepared([=](void* scratch, size_t& size, int i) {
+                   return cub::DeviceScan::InclusiveScan(scratch, size, machine.slot<In>(bytes, i), out, op,
+                                                         static_cast<long long>(count), machine.stream);
+               }));
+    }
+}
+
 void section_scan(int min_log, int max_log) {
     fill_arena<float>();
     float* out = reinterpret_cast<float*>(machine.output);
@@ -476,6 +499,11 @@ void section_scan(int min_log, int max_log) {
                                                         static_cast<long long>(count), machine.stream);
                }));
     }
+    const cuda::std::plus<> plus;
+    scans<int, int>("inclusive_sum", "i32", plus, min_log, max_log);
+    scans<double, double>("inclusive_sum", "f64", plus, min_log, max_log);
+    scans<unsigned char, unsigned>("inclusive_sum", "u8_u32", cuda::std::plus<unsigned>{}, min_log, max_log);
+    scans<Affine, Affine>("inclusive_compose", "f32", Compose{}, min_log, max_log);
 }
 
 void section_keys(int, int max_log) {

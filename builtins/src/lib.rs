@@ -10,11 +10,15 @@
 mod core;
 #[cfg(any(feature = "more", not(target_arch = "nvptx64")))]
 mod more;
+#[cfg(any(feature = "scans", not(target_arch = "nvptx64")))]
+mod scans;
 #[cfg(any(feature = "segments", not(target_arch = "nvptx64")))]
 mod segments;
 #[cfg(not(target_arch = "nvptx64"))]
 mod table;
 
+#[cfg(not(target_arch = "nvptx64"))]
+pub use scans::TABLE as SCANS;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use segments::TABLE as SEGMENTS;
 #[cfg(not(target_arch = "nvptx64"))]

@@ -85,6 +85,8 @@ pub enum Family {
     Arrays,
     /// Many segments at once: what [`segment_kernels!`](crate::segment_kernels) exports.
     Segments,
+    /// Scans: what [`scan_kernels!`](crate::scan_kernels) exports.
+    Scans,
 }
 
 /// One exported operator.
@@ -238,6 +240,91 @@ macro_rules! segment_kernels {
                 ]),
             )+],
         };
+    };
+}
+
+/// Exports operators' kernels for scans: `scan_kernels! { pub static TABLE: sum_f32_scan => Sum<f32>, ... }`.
+///
+/// As [`kernels!`](crate::kernels), whose rules for names hold here too; the names of all families are told apart by what
+/// they are called, so they differ. Each line emits the entry points `NAME__forward` and `NAME__reverse` (see
+/// [`scan`](crate::scan)).
+#[macro_export]
+macro_rules! scan_kernels {
+    ($(#[$meta:meta])* $vis:vis static $table:ident: $($name:ident => $op:ty),+ $(,)?) => {
+        $(
+            #[cfg(target_arch = "nvptx64")]
+            const _: () = {
+                #[unsafe(export_name = concat!(stringify!($name), "__descriptor"))]
+                static DESCRIPTOR: $crate::export::Descriptor = $crate::export::Descriptor::of::<$op>();
+                $crate::__scan_entry!($name, $op, forward);
+                $crate::__scan_entry!($name, $op, reverse);
+            };
+        )+
+
+        #[cfg(not(target_arch = "nvptx64"))]
+        $(#[$meta])*
+        $vis static $table: $crate::export::Table = $crate::export::Table {
+            krate: env!("CARGO_PKG_NAME"),
+            exports: &[$(
+                $crate::export::Export::in_family::<$op>(stringify!($name), $crate::export::Family::Scans, &[
+                    $crate::__scan_simulated!($op, forward),
+                    $crate::__scan_simulated!($op, reverse),
+                ]),
+            )+],
+        };
+    };
+}
+
+/// An entry point for scans on the device.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __scan_entry {
+    ($name:ident, $op:ty, $kernel:ident) => {
+        const _: () = {
+            #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel)))]
+            unsafe extern "ptx-kernel" fn entry(params: $crate::scan::ScanParams<$op>) {
+                // SAFETY: the launch promises what the parameters' documentation asks for.
+                unsafe { $crate::__scan_body!($op, $kernel, &params) }
+            }
+            #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel), "__launch_bounds"))]
+            static LAUNCH_BOUNDS: u32 = $crate::scan::launch_bounds::<$op>();
+        };
+    };
+}
+
+/// The same entry point for the simulator.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __scan_simulated {
+    ($op:ty, $kernel:ident) => {
+        $crate::export::Entry {
+            kernel: stringify!($kernel),
+            // SAFETY: the caller passes the parameters of this operator's kernel.
+            simulate: |params| unsafe { $crate::__scan_body!($op, $kernel, &*params.cast()) },
+        }
+    };
+}
+
+/// The body of an entry point for scans.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __scan_body {
+    ($op:ty, $kernel:ident, $params:expr) => {
+        $crate::scan::$kernel::<
+            $op,
+            { $crate::__vector!($op) },
+            { $crate::scan::vectors::<$op>(size_of::<<$op as $crate::monoid::Monoid>::Item>()) },
+            { $crate::monoid::tree::vector_len(size_of::<<$op as $crate::monoid::Monoid>::Output>()) },
+            { $crate::scan::vectors::<$op>(size_of::<<$op as $crate::monoid::Monoid>::Output>()) },
+            { $crate::scan::windows::<$op>() },
+        >(
+            $params,
+            $crate::scan::Room {
+                stage: $crate::simt::shared!([$crate::scan::Word; { $crate::scan::stage_words::<$op>() }]),
+                sums: $crate::__accs!($op, $crate::scan::sums::<$op>()),
+                drawn: $crate::simt::shared!([u64; 1]),
+            },
+        )
     };
 }
 

@@ -10,14 +10,14 @@ use warpfold_gpu_kernels::export::{Export, Family};
 use warpfold_monoid::{Monoid, limits};
 
 #[cfg(feature = "cuda")]
-use crate::cuda::{Context, Gpu, SegmentLauncher};
+use crate::cuda::{Context, Gpu, ScanLauncher, SegmentLauncher};
 use crate::{
-    Error, Reducer, SegmentReducer,
+    Error, Reducer, Scanner, SegmentReducer,
     erased::Types,
     module::Kernels,
     plan::DeviceFacts,
-    segments,
-    sim::{SegmentSimulator, SimOptions, Simulator},
+    scans, segments,
+    sim::{ScanSimulator, SegmentSimulator, SimOptions, Simulator},
 };
 
 /// What an engine computes on.
@@ -277,6 +277,42 @@ impl Engine {
         Ok(SegmentReducer::new(self.clone(), op, place))
     }
 
+    /// A scanner for an operator: running results of arrays, of rows, along axes, of segments of any lengths.
+    ///
+    /// # Errors
+    ///
+    /// As for [`reducer`](Engine::reducer).
+    ///
+    /// ```
+    /// use warpfold_host::Engine;
+    /// use warpfold_monoid::Sum;
+    ///
+    /// # fn main() -> Result<(), warpfold_host::Error> {
+    /// let sum = Engine::cpu().scanner(Sum::<i32>::new())?;
+    /// assert_eq!(sum.scan(&[1, 2, 3, 4])?, [1, 3, 6, 10]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn scanner<Op: Monoid>(&self, op: Op) -> Result<Scanner<Op>, Error> {
+        const { limits::check::<Op>() };
+        let place = match &self.place {
+            Place::Cpu => scans::Place::Cpu,
+            Place::Sim(options) => {
+                let facts = self.facts.unwrap_or(DeviceFacts::H100);
+                let export = self.find_in::<Op>(Family::Scans)?.1;
+                scans::Place::Sim(ScanSimulator::new::<Op>(*options, export, facts)?)
+            }
+            #[cfg(feature = "cuda")]
+            Place::Cuda(gpu) => {
+                let find = || self.find_in::<Op>(Family::Scans);
+                let loaded = gpu.scan_kernels(TypeId::of::<Op>(), find)?;
+                let facts = self.facts.unwrap_or(gpu.context.facts);
+                scans::Place::Cuda(ScanLauncher::new::<Op>(gpu.clone(), loaded, facts)?)
+            }
+        };
+        Ok(Scanner::new(self.clone(), op, place))
+    }
+
     /// The export of an operator's kernels for whole arrays among what has been loaded.
     fn find<Op: Monoid>(&self) -> Result<(Kernels, &'static Export), Error> {
         self.find_in::<Op>(Family::Arrays)
@@ -302,10 +338,12 @@ impl Engine {
             line: match family {
                 Family::Arrays => format!("my_operator => {},", short(operator)),
                 Family::Segments => format!("my_operator_segments => {},", short(operator)),
+                Family::Scans => format!("my_operator_scan => {},", short(operator)),
             },
             list: match family {
                 Family::Arrays => "kernels!",
                 Family::Segments => "segment_kernels!",
+                Family::Scans => "scan_kernels!",
             },
         })
     }
@@ -321,7 +359,8 @@ impl Engine {
         let gpu = self.gpu("trimming workspaces")?;
         let _current = gpu.context.enter_or_error()?;
         gpu.pool.trim()?;
-        gpu.segment_pool.trim()
+        gpu.segment_pool.trim()?;
+        gpu.scan_pool.trim()
     }
 
     /// Is that memory of its GPU, and aligned?

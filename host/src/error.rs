@@ -357,6 +357,14 @@ pub enum Error {
         /// Items of the output.
         room: u64,
     },
+    /// Results of a scan that do not fit what is to receive them.
+    #[error("{items} items have as many results, the output has room for {room}: make it as long")]
+    ResultsLength {
+        /// Items.
+        items: u64,
+        /// Items of the output.
+        room: u64,
+    },
     /// No offsets, which are one more than there are segments.
     #[error("there are no offsets: m segments have m + 1")]
     NoOffsets,

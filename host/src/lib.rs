@@ -30,6 +30,7 @@ mod input;
 pub mod module;
 pub mod plan;
 mod reducer;
+pub mod scans;
 pub mod segments;
 mod sim;
 
@@ -38,6 +39,7 @@ pub use engine::{Backend, DeviceInfo, Engine, EngineInfo, cuda_devices};
 pub use error::Error;
 pub use input::{Input, Items, Source, Strided};
 pub use reducer::Reducer;
+pub use scans::Scanner;
 pub use segments::{SegmentPlan, SegmentReducer};
 pub use sim::{Schedule, SimOptions};
 pub use warpfold_gpu_kernels::source;

@@ -9,6 +9,7 @@ use warpfold_monoid::{
 
 use crate::Error;
 
+pub(crate) mod scans;
 pub mod segments;
 
 /// What a plan may depend on about a GPU.

@@ -416,7 +416,7 @@ impl<Op: Monoid> SegmentReducer<Op> {
 }
 
 /// The items side by side on the host; strided ones are copied.
-fn side_by_side<'a, T: Plain, I: Input<T> + ?Sized>(
+pub(crate) fn side_by_side<'a, T: Plain, I: Input<T> + ?Sized>(
     input: &'a I,
     copy: &'a mut Vec<T>,
 ) -> Result<&'a [T], Error> {
@@ -451,7 +451,7 @@ fn has_room(segments: u64, room: usize) -> Result<(), Error> {
 }
 
 /// Memory for so many results.
-fn room<T: Plain>(segments: u64) -> Result<Vec<T>, Error> {
+pub(crate) fn room<T: Plain>(segments: u64) -> Result<Vec<T>, Error> {
     const { T::LAYOUT };
     let error = Error::HostMemory { needed: segments.saturating_mul(size_of::<T>() as u64) };
     let len = usize::try_from(segments).map_err(|_| error.clone())?;

@@ -14,9 +14,11 @@ use crate::{
 };
 
 mod room;
+mod scans;
 mod segments;
 
 use room::Room;
+pub(crate) use scans::ScanSimulator;
 pub(crate) use segments::SegmentSimulator;
 
 /// Items that are read at once where they do not lie side by side.

@@ -162,10 +162,7 @@ fn steps<T: Plain + Debug>(items: Items<T>) -> Items<Affine<T>> {
 }
 
 /// Steps that keep whole numbers small.
-fn signs<T: Float>() -> Items<Affine<T>>
-where
-    T: Debug,
-{
+fn signs<T: Float + Debug>() -> Items<Affine<T>> {
     let number = |x: i32| T::of_f64(x.into());
     (-1i32..2, -9i32..10).prop_map(move |(a, b)| Affine { scale: number(a), shift: number(b) }).boxed()
 }

@@ -24,6 +24,7 @@ mod norms;
 mod number;
 mod ops;
 mod plain;
+pub mod scan;
 mod select;
 mod sequence;
 pub mod tree;

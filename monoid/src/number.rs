@@ -219,7 +219,7 @@ macro_rules! integers {
 
 integers! {
     i8 u8 i64 u32, [i8, i64];
-    u8 u8 u64 u32, [u8, u64];
+    u8 u8 u64 u32, [u8, u32, u64];
     i16 u16 i64 u32, [i16, i64];
     u16 u16 u64 u32, [u16, u64];
     i32 u32 i64 u32, [i32, i64];

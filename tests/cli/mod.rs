@@ -14,6 +14,7 @@ mod integers;
 mod layout;
 mod npy;
 mod results;
+mod scan;
 mod segments;
 mod usage;
 

@@ -15,7 +15,7 @@ use cust::sys::{CUdeviceptr, CUstream};
 use super::{
     context::Context,
     driver::{self, Doing},
-    kernels::{Loaded, LoadedSegments},
+    kernels::{Loaded, LoadedScans, LoadedSegments},
     memory::Memory,
     workspace::{Block, Pool},
 };
@@ -38,8 +38,11 @@ pub(crate) struct Gpu {
     pub(crate) pool: Pool,
     /// Those of segments, whose counters are more.
     pub(crate) segment_pool: Pool,
+    /// Those of scans, all of whose memory is zero at first.
+    pub(crate) scan_pool: Pool,
     kernels: Mutex<HashMap<TypeId, Arc<Loaded>>>,
     segment_kernels: Mutex<HashMap<TypeId, Arc<LoadedSegments>>>,
+    scan_kernels: Mutex<HashMap<TypeId, Arc<LoadedScans>>>,
     results: Mutex<Vec<HostResult>>,
     lanes: Mutex<Vec<Lane>>,
     // Last, so that it outlives what was made in it.
@@ -82,8 +85,10 @@ impl Gpu {
         Arc::new(Gpu {
             pool: Pool::default(),
             segment_pool: Pool::default(),
+            scan_pool: Pool::all_zero(),
             kernels: Mutex::default(),
             segment_kernels: Mutex::default(),
+            scan_kernels: Mutex::default(),
             results: Mutex::default(),
             lanes: Mutex::default(),
             context,
@@ -107,6 +112,16 @@ impl Gpu {
     ) -> Result<Arc<LoadedSegments>, Error> {
         let load = |export, module: &_| LoadedSegments::new(&self.context, export, module);
         first_use(&self.segment_kernels, operator, find, load)
+    }
+
+    /// The same for scans.
+    pub(crate) fn scan_kernels(
+        &self,
+        operator: TypeId,
+        find: impl FnOnce() -> Result<(Kernels, &'static Export), Error>,
+    ) -> Result<Arc<LoadedScans>, Error> {
+        let load = |export, module: &_| LoadedScans::new(&self.context, export, module);
+        first_use(&self.scan_kernels, operator, find, load)
     }
 
     /// Runs `launch` with a place that the device can write so many bytes to, waits as `launch` says, and copies them to
@@ -218,6 +233,8 @@ impl Drop for Gpu {
         if done.is_err_and(|failure| failure.is_capture()) {
             self.pool.leak();
             self.segment_pool.leak();
+            self.scan_pool.leak();
+            std::mem::forget(std::mem::take(&mut *lock(&self.scan_kernels)));
             std::mem::forget(std::mem::take(&mut *lock(&self.segment_kernels)));
             std::mem::forget(std::mem::take(&mut *lock(&self.kernels)));
         }

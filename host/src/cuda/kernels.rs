@@ -103,6 +103,47 @@ impl LoadedSegments {
     }
 }
 
+/// The kernels for scans of one export, loaded.
+#[derive(Debug)]
+pub(crate) struct LoadedScans {
+    pub(crate) export: &'static Export,
+    pub(crate) forward: CUfunction,
+    pub(crate) reverse: CUfunction,
+    /// As in [`Loaded`].
+    pub(crate) wait: bool,
+    module: LoadedModule,
+}
+
+// SAFETY: module and function handles may be used from any thread.
+unsafe impl Send for LoadedScans {}
+// SAFETY: as above.
+unsafe impl Sync for LoadedScans {}
+
+impl LoadedScans {
+    /// As [`Loaded::new`].
+    pub(crate) fn new(
+        context: &Arc<Context>,
+        export: &'static Export,
+        module: &Module,
+    ) -> Result<LoadedScans, Error> {
+        let image = image_for(context, export, module)?;
+        let wait = module.waits(image);
+        let _current = context.enter_or_error()?;
+        apart_from_captures(|| {
+            let module = load_image(context, export, image)?;
+            check_descriptor(&module, export, image)?;
+            let forward = function(&module, export, "forward", image)?;
+            let reverse = function(&module, export, "reverse", image)?;
+            Ok(LoadedScans { export, forward, reverse, wait, module })
+        })
+    }
+
+    /// Do the kernels belong to that context?
+    pub(crate) fn is_of(&self, context: &Arc<Context>) -> bool {
+        Arc::ptr_eq(&self.module.context, context)
+    }
+}
+
 /// The best image of a module for a device.
 fn image_for<'a>(context: &Context, export: &'static Export, module: &'a Module) -> Result<&'a Image, Error> {
     let compute_capability = context.info.compute_capability;

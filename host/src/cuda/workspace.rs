@@ -37,11 +37,37 @@ impl Block {
     ///
     /// A live stream of the context, not being captured; the context is current.
     unsafe fn new(context: &Arc<Context>, bytes: u64, stream: CUstream) -> Result<Arc<Block>, Error> {
+        // SAFETY: the caller's promise.
+        unsafe { Block::zeroed(context, bytes, LEAST, stream) }
+    }
+
+    /// The same with so many bytes zero at its start, or all.
+    ///
+    /// # Safety
+    ///
+    /// As for [`new`](Block::new).
+    unsafe fn zeroed(
+        context: &Arc<Context>,
+        bytes: u64,
+        zero: u64,
+        stream: CUstream,
+    ) -> Result<Arc<Block>, Error> {
         let memory = Memory::new(context, bytes.max(LEAST).next_power_of_two() as usize)?;
-        // SAFETY: our own memory, larger than that. Whoever launches on the stream comes after.
-        unsafe { driver::cuMemsetD8Async(memory.address, 0, LEAST as usize, stream) }
-            .doing(|| "zeroing a workspace's ticket")?;
+        let zero = memory.bytes.min(zero as usize);
+        // SAFETY: our own memory, of at least that size. Whoever launches on the stream comes after.
+        unsafe { driver::cuMemsetD8Async(memory.address, 0, zero, stream) }
+            .doing(|| "zeroing a workspace")?;
         Ok(Arc::new(Block { memory }))
+    }
+
+    /// One that is zero throughout, for any stream. The context is current.
+    pub(crate) fn new_all_zero(context: &Arc<Context>, bytes: u64) -> Result<Arc<Block>, Error> {
+        // SAFETY: our own stream, which nobody captures.
+        unsafe {
+            let block = Block::zeroed(context, bytes, u64::MAX, context.io())?;
+            context.synchronize(context.io(), || "zeroing a workspace".into())?;
+            Ok(block)
+        }
     }
 
     /// The same, and waits for the zeroing, so that any stream may use it next. The context is current.
@@ -81,9 +107,17 @@ impl Workspace {
 }
 
 /// The workspaces of an engine.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Pool {
     shelves: Mutex<Shelves>,
+    /// Bytes that are zero at first.
+    zero: u64,
+}
+
+impl Default for Pool {
+    fn default() -> Self {
+        Pool { shelves: Mutex::default(), zero: LEAST }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -99,6 +133,11 @@ struct Shelves {
 }
 
 impl Pool {
+    /// One whose workspaces are zero throughout, at first.
+    pub(crate) fn all_zero() -> Pool {
+        Pool { zero: u64::MAX, ..Pool::default() }
+    }
+
     fn shelves(&self) -> MutexGuard<'_, Shelves> {
         // Nothing panics while it is held.
         self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
@@ -124,7 +163,7 @@ impl Pool {
             return Ok(block.clone());
         }
         // SAFETY: the caller's promise.
-        let block = unsafe { Block::new(context, bytes, stream)? };
+        let block = unsafe { Block::zeroed(context, bytes, self.zero, stream)? };
         if let Some(old) = shelves.streams.insert(key, block.clone()) {
             shelves.retired.push(old);
         }

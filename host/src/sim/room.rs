@@ -55,9 +55,16 @@ impl Room {
 
     /// The first of them that is not zero, and where it stands, of numbers.
     pub(crate) fn first_nonzero(&self) -> Option<(usize, u32)> {
+        self.numbers().iter().copied().enumerate().find(|&(_, number)| number != 0)
+    }
+
+    /// The first number, if there is one.
+    pub(crate) fn first_u32(&self) -> Option<u32> {
+        self.numbers().first().copied()
+    }
+
+    fn numbers(&self) -> &[u32] {
         // SAFETY: numbers, which a launch leaves initialised.
-        let numbers =
-            unsafe { std::slice::from_raw_parts(self.units.as_ptr().cast::<u32>(), self.bytes / 4) };
-        numbers.iter().copied().enumerate().find(|&(_, number)| number != 0)
+        unsafe { std::slice::from_raw_parts(self.units.as_ptr().cast(), self.bytes / 4) }
     }
 }

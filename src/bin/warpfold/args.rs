@@ -29,6 +29,8 @@ Exit codes:
 pub enum Command {
     /// Reduce all elements of a file to one value per operator
     Reduce(Reduce),
+    /// Write the running results of all elements of a file, or along an axis, to another
+    Scan(Scan),
     /// List the operators: what each takes, gives and does in doubt
     Ops(Ops),
     /// Show the backends, their devices, and what was built in
@@ -151,6 +153,59 @@ fn parse_ddof(text: &str) -> Result<f64, String> {
         _ => Err("it is a number that is not negative".to_string()),
     }
 }
+
+/// `warpfold scan`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = SCAN_HELP)]
+pub struct Scan {
+    /// An array in numpy's .npy format, or a .csv file with one column
+    pub file: PathBuf,
+
+    /// The .npy file to write the results to; it may be the one that is read
+    pub out: PathBuf,
+
+    /// The operator: sum, product, min or max
+    #[arg(long, value_name = "OP")]
+    pub op: String,
+
+    /// Leave out of each result the element at its own place
+    #[arg(long)]
+    pub exclusive: bool,
+
+    /// From the last element to the first
+    #[arg(long)]
+    pub reverse: bool,
+
+    /// The axis to go along, counted from 0, or backwards from -1 [default: all elements in logical order]
+    #[arg(long, value_name = "K", allow_negative_numbers = true)]
+    pub axis: Option<i64>,
+
+    /// Where to compute; auto takes the GPU if there is one that has kernels for it, else the CPU
+    #[arg(long, value_enum, default_value_t = BackendChoice::Auto)]
+    pub backend: BackendChoice,
+
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+const SCAN_HELP: &str = "\
+Elements:
+  Integers, float32 and float64, in either byte order, C or Fortran order.
+
+Results:
+  Sums and products of integers keep their sign and have 64 bits, wrapping on overflow; all else has
+  the elements' type. Without --axis there is one axis of all elements, with it the array's shape. An
+  exclusive scan begins with the sum, product, minimum or maximum of nothing: 0, 1, and the highest
+  and the lowest value. A NaN makes every later result NaN.
+  The bits of a result depend on the elements up to its own alone.
+
+JSON:
+  {\"file\", \"n\", \"dtype\", \"backend\", \"elapsed_ms\", \"shape\", \"out\"}
+
+Examples:
+  warpfold scan --op sum a.npy totals.npy
+  warpfold scan --op max --reverse --axis -1 a.npy later.npy";
 
 /// `warpfold ops`.
 #[derive(Debug, clap::Args)]

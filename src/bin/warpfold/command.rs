@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::input::{Array, Reading};
 use crate::ops::{Findings, Op, Options};
 use crate::output::Report;
-use crate::{args, catalog, info, input, npy_out, ops, output, segments};
+use crate::{args, catalog, info, input, npy_out, ops, output, scan, segments};
 
 /// Does what the arguments say.
 pub fn run() -> ExitCode {
@@ -49,6 +49,7 @@ fn one_line(message: &str) -> String {
 fn execute(args: &Args) -> Result<(), Error> {
     let text = match &args.command {
         Command::Reduce(reduce) => run_reduce(reduce)?,
+        Command::Scan(scan) => scan::run(scan)?,
         Command::Ops(options) => catalog::report(options)?,
         Command::Info(options) => info::report(options.json)?,
     };

@@ -21,6 +21,8 @@ mod ops;
 mod output;
 mod progress;
 #[cfg(not(test))]
+mod scan;
+#[cfg(not(test))]
 mod segments;
 
 #[cfg(not(test))]

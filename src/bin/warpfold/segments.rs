@@ -22,14 +22,7 @@ pub fn find(args: &Reduce, array: &Array) -> Result<(Over, Option<Vec<u64>>), Er
     let dimensions = array.shape.len();
     let mut axes = Vec::with_capacity(args.axis.len());
     for &named in &args.axis {
-        let axis = if named < 0 { named.checked_add(dimensions as i64) } else { Some(named) };
-        let axis = axis.and_then(|axis| usize::try_from(axis).ok()).filter(|&axis| axis < dimensions);
-        let Some(axis) = axis else {
-            let shape = shape_text(&array.shape);
-            return Err(Error::Usage(format!(
-                "--axis {named}: the array has {dimensions} axes, its shape is {shape}"
-            )));
-        };
+        let axis = axis(named, &array.shape)?;
         if axes.contains(&axis) {
             return Err(Error::Usage(format!("--axis {named}: axis {axis} is named twice")));
         }
@@ -37,6 +30,17 @@ pub fn find(args: &Reduce, array: &Array) -> Result<(Over, Option<Vec<u64>>), Er
     }
     let kept = (0..dimensions).filter(|axis| !axes.contains(axis)).map(|axis| array.shape[axis]).collect();
     Ok((Over::Axes(axes), Some(kept)))
+}
+
+/// The axis of an array of that shape that `--axis` names, backwards from -1.
+pub fn axis(named: i64, shape: &[u64]) -> Result<usize, Error> {
+    let dimensions = shape.len();
+    let axis = if named < 0 { named.checked_add(dimensions as i64) } else { Some(named) };
+    let axis = axis.and_then(|axis| usize::try_from(axis).ok()).filter(|&axis| axis < dimensions);
+    axis.ok_or_else(|| {
+        let shape = shape_text(shape);
+        Error::Usage(format!("--axis {named}: the array has {dimensions} axes, its shape is {shape}"))
+    })
 }
 
 /// Reads offsets, which must suit an array of `n` elements.

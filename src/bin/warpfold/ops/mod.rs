@@ -20,8 +20,7 @@ use warpfold::monoid::fused::Parts2;
 use warpfold::segments::{Layout, SegmentPlan};
 use warpfold::{Engine, Monoid, Value};
 
-use self::found::Finding;
-pub use self::found::{Findings, Found, Scalar, Segments};
+pub use self::found::{Finding, Findings, Found, Scalar, Segments};
 pub use self::table::{Op, Operator, TABLE, class_names};
 use crate::args::{BackendChoice, NanRule};
 use crate::error::Error;

@@ -1,0 +1,37 @@
+//! The operators whose scans are kernels that are compiled ahead.
+
+use warpfold_gpu_kernels::scan_kernels;
+use warpfold_monoid::{ArgMax, ArgMin, Compose, Max, Min, Product, Sum};
+
+scan_kernels! {
+    /// Their exports.
+    pub static TABLE:
+    sum_i32_scan => Sum<i32>,
+    sum_u32_scan => Sum<u32>,
+    sum_i64_scan => Sum<i64>,
+    sum_u64_scan => Sum<u64>,
+    sum_i32_i64_scan => Sum<i32, i64>,
+    sum_u32_u64_scan => Sum<u32, u64>,
+    sum_u8_u32_scan => Sum<u8, u32>,
+    sum_u8_u64_scan => Sum<u8, u64>,
+    sum_f32_scan => Sum<f32>,
+    sum_f64_scan => Sum<f64>,
+    product_i64_scan => Product<i64>,
+    product_u64_scan => Product<u64>,
+    product_f32_scan => Product<f32>,
+    product_f64_scan => Product<f64>,
+    min_i32_scan => Min<i32>,
+    min_i64_scan => Min<i64>,
+    min_u64_scan => Min<u64>,
+    min_f32_scan => Min<f32>,
+    min_f64_scan => Min<f64>,
+    max_i32_scan => Max<i32>,
+    max_i64_scan => Max<i64>,
+    max_u64_scan => Max<u64>,
+    max_f32_scan => Max<f32>,
+    max_f64_scan => Max<f64>,
+    argmin_f32_scan => ArgMin<f32>,
+    argmax_f32_scan => ArgMax<f32>,
+    compose_f32_scan => Compose<f32>,
+    compose_i32_scan => Compose<i32>,
+}

@@ -1,0 +1,997 @@
+//! Scans: every prefix of an array, or of each row of many, in one pass over the data.
+//!
+//! The order is that of [`warpfold_monoid::scan`], whichever block runs when. A block draws the number of its tile, so that
+//! all tiles before it are at work already, and none waits for one that is not. It folds its strips, publishes the tile's
+//! value, and looks back: at its 32 predecessors at once, of which the nearest that knows all before it begins a chain
+//! that goes on, left to right, with the values of those between (decoupled look-back: D. Merrill and M. Garland,
+//! Single-pass Parallel Prefix Scan with Decoupled Look-back, NVIDIA NVR-2016-002, 2016). Blocks find different mixes of
+//! values; the chain that they make of them is the same.
+//!
+//! **What is published validates itself.** A record is one or more words of 64 bits, half of each a part of the value,
+//! half the launch's epoch and what kind of value it is. A reader takes a record whose words all say the same; so words may
+//! arrive in any order, and no fence is needed. Epoch and numbers of tiles come from one counter in device memory, which
+//! the block that draws the last number sets for the next launch: nothing is reset from the host, in replays of a graph
+//! either. Epochs come again after 2^31 - 1 launches. Until then each launch has wiped one more pair of words behind its own records,
+//! so that none so old is left.
+
+use core::{mem::MaybeUninit, ptr};
+
+use warpfold_monoid::{
+    Monoid, Plain,
+    scan::{LANES, Reversed, Tiling},
+    tree::{VECTOR_BYTES, vector_len},
+};
+use warpfold_simt::{
+    atomic::{self, Gpu, Relaxed},
+    global::{self, hint::NoAllocate},
+    grid,
+    hint::{cold_path, nounroll},
+    shared::Shared,
+    thread::{block_idx_x, grid_dim_x, sync_threads, thread_idx_x},
+    warp::{FULL, shuffle_idx, shuffle_up, sync_warp, warp_vote_ballot},
+};
+
+pub use crate::segments::tile::Word;
+
+/// Where the rows of an array lie, in items: row `k` begins at `k / inner * outer_stride + k % inner * inner_stride`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rows {
+    /// From one item of a row to the next.
+    pub stride: i64,
+    /// From one row to the next, `inner` times.
+    pub inner_stride: i64,
+    /// From one set of `inner` rows to the next.
+    pub outer_stride: i64,
+    /// Rows in such a set, at least 1.
+    pub inner: u64,
+}
+
+// SAFETY: repr(C), 8-byte fields only.
+unsafe impl Plain for Rows {}
+
+/// The parameters of the kernels. The host fills it, the kernel receives it by value.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ScanParams<Op: Monoid> {
+    /// The first item of the first row; aligned to the item.
+    pub input: *const Op::Item,
+    /// Where its result goes. May be the input.
+    pub output: *mut Op::Output,
+    /// Items of a row, at least 1.
+    pub n: u64,
+    /// Where the items lie, and the results.
+    pub rows: Rows,
+    /// The epoch's number in the upper half, the next tile's in the lower, which is 0 between launches; unused where a row
+    /// is one tile.
+    pub counter: *mut u64,
+    /// A record of [`record_pairs`] for each tile.
+    pub records: *mut [u64; 2],
+    /// Pairs of words that there is room for, used or not.
+    pub capacity: u64,
+    /// Tiles of a row.
+    pub tiles: u32,
+    /// 1 if a result leaves out its own item.
+    pub exclusive: u32,
+    /// 1 if `initial` stands before the first item of each row.
+    pub has_initial: u32,
+    /// No bytes without a meaning.
+    pub padding: u32,
+    /// The start value.
+    pub initial: Op::Acc,
+    /// The operator.
+    pub op: Op,
+}
+
+/// Pairs of words in a record of values of so many bytes.
+pub const fn record_pairs(acc_bytes: usize) -> usize {
+    let pairs = acc_bytes.div_ceil(8);
+    if pairs == 0 { 1 } else { pairs }
+}
+
+/// The last epoch before the first.
+const EPOCHS: u64 = (1 << 31) - 1;
+
+/// Values that are folded from shuffles in flight together, if they are of 16 bytes at most.
+const BATCH: usize = 8;
+
+/// Items from one strip to the next in shared memory: an odd number of vectors where they are vectors, so that the threads
+/// of a warp find theirs in different banks.
+const fn pitch<T>(strip: usize) -> usize {
+    let size = size_of::<T>();
+    if is_word::<T>() { (strip * size / VECTOR_BYTES | 1) * (VECTOR_BYTES / size) } else { strip }
+}
+
+/// Are some items a vector?
+const fn is_word<T>() -> bool {
+    vector_len(size_of::<T>()) * size_of::<T>() == VECTOR_BYTES
+}
+
+/// Words of shared memory in which the block's strips of items, and later of results, lie.
+pub const fn stage_words<Op: Monoid>() -> usize {
+    Tiling::of::<Op>().warps() as usize * warp_words::<Op>()
+}
+
+const fn warp_words<Op: Monoid>() -> usize {
+    let strip = Tiling::of::<Op>().strip as usize;
+    let items = pitch::<Op::Item>(strip) * size_of::<Op::Item>();
+    let results = pitch::<Op::Output>(strip) * size_of::<Op::Output>();
+    let most = if items > results { items } else { results };
+    (most * LANES as usize).div_ceil(size_of::<Word>())
+}
+
+/// Accumulators in shared memory: the warps' values, and what stands before each warp and behind the last.
+pub const fn sums<Op: Monoid>() -> usize {
+    2 * Tiling::of::<Op>().warps() as usize + 1
+}
+
+/// Vectors in a strip of items of so many bytes, as the kernels' `U` and `UO`.
+pub const fn vectors<Op: Monoid>(bytes: usize) -> usize {
+    Tiling::of::<Op>().strip as usize / vector_len(bytes)
+}
+
+/// The kernels' launch bounds: a block's threads, and how many blocks a multiprocessor is to hold where accumulators leave
+/// registers for it.
+pub const fn launch_bounds<Op: Monoid>() -> u32 {
+    let threads = Tiling::of::<Op>().threads;
+    let blocks = match size_of::<Op::Acc>() {
+        ..=4 => 4,
+        ..=8 => 3,
+        ..=16 => 2,
+        _ => 0,
+    };
+    threads | blocks << 16
+}
+
+/// What shared memory a block has.
+#[derive(Clone, Copy, Debug)]
+pub struct Room<A> {
+    /// [`stage_words`].
+    pub stage: Shared<Word>,
+    /// [`sums`].
+    pub sums: Shared<A>,
+    /// One: what has been drawn from the counter.
+    pub drawn: Shared<u64>,
+}
+
+/// Scans rows from left to right, a tile to a block.
+///
+/// `V` items are a vector and a strip has `U` vectors of them; `VO` and `UO` say the same of results. `W` is [`windows`].
+///
+/// # Safety
+///
+/// The whole block of [`Tiling::threads`] calls, and the grid has `tiles` blocks for each row. The items are readable and
+/// the results writable; unless they are the same memory, item for item, they do not overlap. `counter` and `records`
+/// belong to this launch alone. `room` is not in use.
+#[inline(always)]
+pub unsafe fn forward<
+    Op: Monoid,
+    const V: usize,
+    const U: usize,
+    const VO: usize,
+    const UO: usize,
+    const W: usize,
+>(
+    params: &ScanParams<Op>,
+    room: Room<Op::Acc>,
+) {
+    // SAFETY: the caller's promise.
+    unsafe { scan::<Op, Op, V, U, VO, UO, W, false>(params, &params.op, room) }
+}
+
+/// The same from right to left: each result is of the items from its own on to the end, in the order in which they stand.
+///
+/// # Safety
+///
+/// As for [`forward`].
+#[inline(always)]
+pub unsafe fn reverse<
+    Op: Monoid,
+    const V: usize,
+    const U: usize,
+    const VO: usize,
+    const UO: usize,
+    const W: usize,
+>(
+    params: &ScanParams<Op>,
+    room: Room<Op::Acc>,
+) {
+    // SAFETY: the caller's promise.
+    unsafe { scan::<Op, Reversed<Op>, V, U, VO, UO, W, true>(params, &Reversed(params.op), room) }
+}
+
+/// A warp's part of a row.
+#[derive(Clone, Copy)]
+struct Piece {
+    /// From the row's first item to that of the lowest strip: of a reverse scan, it may lie before the row.
+    first: i64,
+    /// Items that there are: the lowest, or in a reverse scan the highest.
+    count: u32,
+    /// From one item of the row to the next.
+    stride: i64,
+}
+
+/// # Safety
+///
+/// As for [`forward`]; `op` combines as the row is walked.
+#[inline(always)]
+unsafe fn scan<
+    Op,
+    O,
+    const V: usize,
+    const U: usize,
+    const VO: usize,
+    const UO: usize,
+    const W: usize,
+    const REVERSE: bool,
+>(
+    params: &ScanParams<Op>,
+    op: &O,
+    room: Room<Op::Acc>,
+) where
+    Op: Monoid,
+    O: Monoid<Item = Op::Item, Acc = Op::Acc, Output = Op::Output>,
+{
+    let tiling = const { Tiling::of::<Op>() };
+    let strip = tiling.strip;
+    let thread = thread_idx_x();
+    let (warp, lane) = (thread / LANES, thread % LANES);
+    let Room { stage, sums, drawn } = room;
+    let chained = params.tiles > 1;
+    if !chained {
+        grid::let_next_start();
+    }
+    grid::wait_for_previous();
+
+    let (mut number, mut epoch) = (block_idx_x(), 0);
+    if chained {
+        if thread == 0 {
+            // SAFETY: the launch's own counter.
+            let ticket = unsafe { atomic::fetch_add(params.counter, 1_u64, Relaxed, Gpu) };
+            // SAFETY: one thread, a slot that is not in use.
+            unsafe { drawn.write(0, ticket) };
+            if ticket as u32 == grid_dim_x() - 1 {
+                // Nobody draws after this block, and nobody reads a record behind its own.
+                let epoch = (ticket >> 32) + 1;
+                let stale = params.records.wrapping_add((epoch % params.capacity) as usize);
+                // SAFETY: the launch's own counter and records.
+                unsafe {
+                    global::store_relaxed_gpu(params.counter, (epoch % EPOCHS) << 32);
+                    if stale >= record::<Op::Acc>(params.records, grid_dim_x() as u64) {
+                        global::store_pair_relaxed_gpu(stale, [0; 2]);
+                    }
+                }
+            }
+        }
+        sync_threads();
+        // SAFETY: written before the barrier.
+        let ticket = unsafe { drawn.read(0) };
+        number = ticket as u32;
+        epoch = (ticket >> 32) as u32 + 1;
+    }
+    let one_row = grid_dim_x() == params.tiles;
+    let (row, tile) = if one_row { (0, number) } else { (number / params.tiles, number % params.tiles) };
+
+    // This warp's items and results.
+    let start = tile as u64 * tiling.tile() + (warp * tiling.warp()) as u64;
+    let count = if start < params.n { (params.n - start).min(tiling.warp() as u64) as u32 } else { 0 };
+    let whole = count == tiling.warp();
+    let first = if REVERSE { params.n.wrapping_sub(start + tiling.warp() as u64) } else { start } as i64;
+    let begin = begin(&params.rows, row);
+    let (items, results) = (params.input.wrapping_offset(begin), params.output.wrapping_offset(begin));
+    let piece = Piece { first, count, stride: params.rows.stride };
+    let words = const { warp_words::<Op>() };
+    let stage = stage.from(warp as usize * words).first(words);
+    // SAFETY: plain data, aligned to 16 bytes at most.
+    let (staged, staged_results) = unsafe { (stage.cast::<Op::Item>(), stage.cast::<Op::Output>()) };
+    let line = if REVERSE { LANES - 1 - lane } else { lane };
+    let index = |i: usize| {
+        let position = start + (lane * strip) as u64 + i as u64;
+        if REVERSE { params.n - 1 - position } else { position }
+    };
+    let mine = count.saturating_sub(lane * strip).min(strip);
+
+    // The values of its strips, scanned.
+    let mut scanned = op.identity();
+    if whole {
+        // SAFETY: the warp's own items and strips; all lanes are here.
+        let vectors = unsafe {
+            load_whole::<Op::Item, V, U>(items, piece, strip, lane, stage);
+            sync_warp(FULL);
+            staged_vectors::<Op::Item, V, U>(stage, line, strip)
+        };
+        scanned = op.lift(item::<_, V, U, REVERSE>(&vectors, 0), index(0));
+        let mut i = 1;
+        while i < U * V {
+            scanned = op.push(scanned, item::<_, V, U, REVERSE>(&vectors, i), index(i));
+            i += 1;
+        }
+        // SAFETY: all lanes are here, and all have a value.
+        scanned = unsafe { neighbours(op, scanned, lane, LANES, LANES) };
+    } else if count > 0 {
+        cold_path();
+        // SAFETY: as above.
+        unsafe {
+            load_some::<Op::Item, REVERSE>(items, piece, strip, lane, staged);
+            sync_warp(FULL);
+        }
+        let mut i = 0;
+        while i < mine {
+            nounroll();
+            // SAFETY: an item that there is.
+            let item = unsafe { staged.read(place::<Op::Item, REVERSE>(lane, i, strip)) };
+            let index = index(i as usize);
+            scanned = if i == 0 { op.lift(item, index) } else { op.push(scanned, item, index) };
+            i += 1;
+        }
+        // SAFETY: all lanes are here; the first ones have a value.
+        scanned = unsafe { neighbours(op, scanned, lane, LANES, count.div_ceil(strip)) };
+    }
+    if count > 0 && lane == count.div_ceil(strip) - 1 {
+        // SAFETY: one warp, one slot.
+        unsafe { sums.write(warp as usize, scanned) };
+    }
+    sync_threads();
+
+    // What stands before the tile, before each of its warps, and behind the last.
+    let warps = tiling.warps();
+    let befores = sums.from(warps as usize);
+    let begun = tile > 0 || params.has_initial != 0;
+    if warp == 0 {
+        let left = params.n - tile as u64 * tiling.tile();
+        let present = if left < tiling.tile() { (left as u32).div_ceil(tiling.warp()) } else { warps };
+        // SAFETY: written before the barrier by the warps that have items; all lanes are here.
+        let totals = unsafe {
+            let total = sums.read(lane.min(present - 1) as usize);
+            neighbours(op, total, lane, warps, present)
+        };
+        // SAFETY: all lanes are here.
+        let value = unsafe { shuffle_idx(FULL, totals, present - 1) };
+        let mut before = params.initial;
+        let last = tile + 1 == params.tiles;
+        let own = record::<Op::Acc>(params.records, number as u64);
+        if tile > 0 {
+            if !last && lane == 0 {
+                // SAFETY: the tile's own record.
+                unsafe { publish(own, value, value_tag(epoch)) };
+            }
+            // SAFETY: the whole warp is here, and the tiles before this one of its row have been drawn before it.
+            before = unsafe { look_back::<O, W>(op, own, tile, lane, epoch) };
+        }
+        if !last && lane == 0 {
+            let behind = if begun { op.combine(before, value) } else { value };
+            // SAFETY: the tile's own record.
+            unsafe { publish(own, behind, prefix_tag(epoch)) };
+        }
+        if lane < present {
+            let behind = if begun { op.combine(before, totals) } else { totals };
+            // SAFETY: slots that nothing else uses.
+            unsafe { befores.write(lane as usize + 1, behind) };
+        }
+        if lane == 0 && begun {
+            // SAFETY: as above.
+            unsafe { befores.write(0, before) };
+        }
+    }
+    sync_threads();
+    if chained {
+        grid::let_next_start();
+    }
+    if count == 0 {
+        return;
+    }
+
+    // What stands before each strip; from there it goes on alone.
+    let there = begun || warp > 0;
+    let (mut behind, mut before) = (scanned, scanned);
+    if there {
+        // SAFETY: written before the barrier.
+        before = unsafe { befores.read(warp as usize) };
+        if mine > 0 {
+            behind = op.combine(before, scanned);
+        }
+    }
+    // SAFETY: all lanes are here.
+    let neighbour = unsafe { shuffle_up(FULL, behind, 1) };
+    let mut running = if lane == 0 { before } else { neighbour };
+    if whole && lane == LANES - 1 {
+        // SAFETY: written before the barrier.
+        behind = unsafe { befores.read(warp as usize + 1) };
+    }
+    let begun = there || lane > 0;
+    let exclusive = params.exclusive != 0;
+    let step = |running: Op::Acc, i: usize, item: Op::Item| {
+        let with = if i + 1 == strip as usize {
+            behind
+        } else if i > 0 || begun {
+            op.push(running, item, index(i))
+        } else {
+            op.lift(item, index(i))
+        };
+        let result = if !exclusive {
+            op.finish(with)
+        } else if i > 0 || begun {
+            op.finish(running)
+        } else {
+            op.finish_empty()
+        };
+        (with, result)
+    };
+    if whole {
+        // Once more: in the meantime registers are worth more than shared memory's time.
+        // SAFETY: the warp's own; all lanes are here.
+        let vectors = unsafe {
+            let vectors = staged_vectors::<Op::Item, V, U>(stage, line, strip);
+            sync_warp(FULL);
+            vectors
+        };
+        let mut u = 0;
+        while u < UO {
+            let mut vector = [MaybeUninit::<Op::Output>::uninit(); VO];
+            let mut slot = 0;
+            while slot < VO {
+                let i = u * VO + slot;
+                let (with, result) = step(running, i, item::<_, V, U, REVERSE>(&vectors, i));
+                vector[if REVERSE { VO - 1 - slot } else { slot }].write(result);
+                running = with;
+                slot += 1;
+            }
+            let at = if REVERSE { UO - 1 - u } else { u };
+            // SAFETY: all slots are written. All lanes have their items, and a barrier lies between.
+            unsafe {
+                let vector = core::mem::transmute_copy::<_, [Op::Output; VO]>(&vector);
+                stage_vector::<Op::Output, VO>(stage, line, at, strip, vector);
+            }
+            u += 1;
+        }
+        // SAFETY: the warp's own results; all lanes are here.
+        unsafe {
+            sync_warp(FULL);
+            store_whole::<Op::Output, VO, UO>(results, piece, strip, lane, stage);
+        }
+    } else {
+        cold_path();
+        let mut i = 0;
+        while i < mine {
+            nounroll();
+            // Once more from where it came: in shared memory another lane's results may lie there by now.
+            let at = piece.first + memory::<REVERSE>(lane * strip + i, strip) as i64;
+            // SAFETY: an item that there is. Where its result goes to the same place, that is not written yet.
+            let item = unsafe { global::load(items.wrapping_offset((at * piece.stride) as isize)) };
+            let (with, result) = step(running, i as usize, item);
+            // SAFETY: the lane's own place; barriers lie between this and the reads of the items.
+            unsafe { staged_results.write(place::<Op::Output, REVERSE>(lane, i, strip), result) };
+            running = with;
+            i += 1;
+        }
+        // SAFETY: as above.
+        unsafe {
+            sync_warp(FULL);
+            store_some::<Op::Output, REVERSE>(results, piece, strip, lane, staged_results);
+        }
+    }
+}
+
+/// From where the rows begin to where row `row` does.
+#[inline(always)]
+fn begin(rows: &Rows, row: u32) -> isize {
+    if row == 0 {
+        return 0;
+    }
+    let (outer, inner) = (row as u64 / rows.inner, row as u64 % rows.inner);
+    (outer as i64 * rows.outer_stride + inner as i64 * rows.inner_stride) as isize
+}
+
+/// Item `i` of a strip in the order of the scan.
+#[inline(always)]
+fn item<T: Plain, const V: usize, const U: usize, const REVERSE: bool>(vectors: &[[T; V]; U], i: usize) -> T {
+    let i = if REVERSE { U * V - 1 - i } else { i };
+    vectors[i / V][i % V]
+}
+
+/// Scans the values of the first `present` of `width` lanes, by distances of 1, 2, 4, ...
+///
+/// # Safety
+///
+/// All lanes of the warp call, with the same `width` and `present`.
+#[inline(always)]
+unsafe fn neighbours<Op: Monoid>(
+    op: &Op,
+    mut value: Op::Acc,
+    lane: u32,
+    width: u32,
+    present: u32,
+) -> Op::Acc {
+    let mut step = 1;
+    while step < width {
+        // SAFETY: all lanes are here.
+        let left = unsafe { shuffle_up(FULL, value, step) };
+        if lane >= step && lane < present {
+            value = op.combine(left, value);
+        }
+        step *= 2;
+    }
+    value
+}
+
+/// The chain of all before a tile whose record is `own`.
+///
+/// # Safety
+///
+/// The whole warp calls; the `tile` records before are those of the tiles before it, which have been drawn.
+#[inline(always)]
+unsafe fn look_back<Op: Monoid, const W: usize>(
+    op: &Op,
+    own: *mut [u64; 2],
+    tile: u32,
+    lane: u32,
+    epoch: u32,
+) -> Op::Acc {
+    let pairs = const { record_pairs(size_of::<Op::Acc>()) };
+    let (own_value, prefix) = (value_tag(epoch), prefix_tag(epoch));
+    // What lane `lane` finds at distances `lane + 1`, `lane + 33`, ...
+    let mut values = [op.identity(); W];
+    // The window with the nearest tile that knows all before it, and its lane there.
+    let (mut window, mut nearest) = (W, 0);
+    while window == W {
+        let mut all_known = true;
+        let mut w = 0;
+        while w < W {
+            if all_known && window == W {
+                let distance = w as u32 * LANES + lane;
+                let mut tag = 0;
+                if distance < tile {
+                    // SAFETY: a record of the launch's.
+                    let found = unsafe { peek(own.wrapping_sub((distance as usize + 1) * pairs)) };
+                    (values[w], tag) = found;
+                }
+                // SAFETY: all lanes are here.
+                let (known, begins) = unsafe {
+                    (
+                        warp_vote_ballot(FULL, tag == own_value || tag == prefix),
+                        warp_vote_ballot(FULL, tag == prefix),
+                    )
+                };
+                if begins == 0 {
+                    all_known = known == FULL;
+                } else {
+                    nearest = begins.trailing_zeros();
+                    // Have all between said what they have?
+                    all_known = !known & ((1 << nearest) - 1) == 0;
+                    if all_known {
+                        window = w;
+                    }
+                }
+            }
+            w += 1;
+        }
+    }
+    // From there on, left to right: down the lanes, and down the windows.
+    let mut begin = values[0];
+    let mut w = 1;
+    while w < W {
+        if window == w {
+            begin = values[w];
+        }
+        w += 1;
+    }
+    // SAFETY: all lanes are here.
+    let mut before = unsafe { shuffle_idx(FULL, begin, nearest) };
+    let mut w = W;
+    while w > 0 {
+        w -= 1;
+        if w <= window {
+            let count = if w == window { nearest } else { LANES };
+            // SAFETY: all lanes are here.
+            before = unsafe { fold_down(op, before, values[w], count) };
+        }
+    }
+    before
+}
+
+/// Windows of 32 predecessors that a tile looks back over before it begins anew: the chain then goes on by that many tiles in
+/// the time in which one sees what another has published.
+pub const fn windows<Op: Monoid>() -> usize {
+    match size_of::<Op::Acc>() {
+        ..=8 => 4,
+        ..=16 => 2,
+        _ => 1,
+    }
+}
+
+/// Combines what lanes `count - 1` down to 0 have, in that order, with what is there already.
+///
+/// # Safety
+///
+/// All lanes of the warp call, with the same `count`.
+#[inline(always)]
+unsafe fn fold_down<Op: Monoid>(op: &Op, mut before: Op::Acc, value: Op::Acc, count: u32) -> Op::Acc {
+    let mut left = count;
+    if size_of::<Op::Acc>() <= 16 {
+        while left > 0 {
+            nounroll();
+            // All asked for before any is used.
+            let batch: [Op::Acc; BATCH] = core::array::from_fn(|k| {
+                // SAFETY: all lanes are here.
+                unsafe { shuffle_idx(FULL, value, left.saturating_sub(k as u32 + 1)) }
+            });
+            let mut k = 0;
+            while k < BATCH {
+                if (k as u32) < left {
+                    before = op.combine(before, batch[k]);
+                }
+                k += 1;
+            }
+            left = left.saturating_sub(BATCH as u32);
+        }
+        return before;
+    }
+    while left > 0 {
+        nounroll();
+        left -= 1;
+        // SAFETY: all lanes are here.
+        before = op.combine(before, unsafe { shuffle_idx(FULL, value, left) });
+    }
+    before
+}
+
+/// What a record says that holds the value of its tile alone.
+#[inline(always)]
+fn value_tag(epoch: u32) -> u32 {
+    epoch << 1
+}
+
+/// What a record says that holds the value of all tiles up to its own.
+#[inline(always)]
+fn prefix_tag(epoch: u32) -> u32 {
+    epoch << 1 | 1
+}
+
+/// The record of tile `number`.
+#[inline(always)]
+fn record<A>(records: *mut [u64; 2], number: u64) -> *mut [u64; 2] {
+    records.wrapping_add(number as usize * const { record_pairs(size_of::<A>()) })
+}
+
+/// Four bytes of a value, or what is left of it.
+///
+/// # Safety
+///
+/// `at` is less than the value's size.
+#[inline(always)]
+unsafe fn word<A: Plain>(value: &A, at: usize) -> u32 {
+    let from = ptr::from_ref(value).cast::<u8>().wrapping_add(at);
+    // SAFETY: within the value, all of whose bytes are initialised.
+    unsafe {
+        match size_of::<A>() - at {
+            1 => *from as u32,
+            2 => from.cast::<u16>().read_unaligned() as u32,
+            3 => from.cast::<u16>().read_unaligned() as u32 | (*from.wrapping_add(2) as u32) << 16,
+            _ => from.cast::<u32>().read_unaligned(),
+        }
+    }
+}
+
+/// Puts them back.
+///
+/// # Safety
+///
+/// `at` is less than the value's size.
+#[inline(always)]
+unsafe fn set_word<A: Plain>(value: &mut MaybeUninit<A>, at: usize, word: u32) {
+    let to = value.as_mut_ptr().cast::<u8>().wrapping_add(at);
+    // SAFETY: within the value.
+    unsafe {
+        match size_of::<A>() - at {
+            1 => *to = word as u8,
+            2 => to.cast::<u16>().write_unaligned(word as u16),
+            3 => {
+                to.cast::<u16>().write_unaligned(word as u16);
+                *to.wrapping_add(2) = (word >> 16) as u8;
+            }
+            _ => to.cast::<u32>().write_unaligned(word),
+        }
+    }
+}
+
+/// Writes a record.
+///
+/// # Safety
+///
+/// A record of values of that type, which no one else writes.
+#[inline(always)]
+unsafe fn publish<A: Plain>(record: *mut [u64; 2], value: A, tag: u32) {
+    let size = const { size_of::<A>() };
+    let half = |at: usize| {
+        // SAFETY: within the value.
+        let word = if at < size { unsafe { word(&value, at) } } else { 0 };
+        (tag as u64) << 32 | word as u64
+    };
+    let mut pair = |j: usize| {
+        // SAFETY: within the record.
+        unsafe { global::store_pair_relaxed_gpu(record.wrapping_add(j), [half(8 * j), half(8 * j + 4)]) }
+    };
+    if size == 0 {
+        pair(0);
+    }
+    each_pair::<A>(&mut pair);
+}
+
+/// Reads a record: the value and what it says, 0 unless all its words say the same.
+///
+/// # Safety
+///
+/// A record of values of that type.
+#[inline(always)]
+unsafe fn peek<A: Plain>(record: *const [u64; 2]) -> (A, u32) {
+    let size = const { size_of::<A>() };
+    let mut value = MaybeUninit::<A>::uninit();
+    // SAFETY: within the record.
+    let first = unsafe { global::load_pair_relaxed_gpu(record) };
+    let tag = (first[0] >> 32) as u32;
+    let mut same = true;
+    let mut pair = |j: usize| {
+        // SAFETY: within the record.
+        let [a, b] =
+            if j == 0 { first } else { unsafe { global::load_pair_relaxed_gpu(record.wrapping_add(j)) } };
+        same &= (a >> 32) as u32 == tag && (b >> 32) as u32 == tag;
+        // SAFETY: within the value.
+        unsafe {
+            set_word(&mut value, 8 * j, a as u32);
+            if 8 * j + 4 < size {
+                set_word(&mut value, 8 * j + 4, b as u32);
+            }
+        }
+    };
+    each_pair::<A>(&mut pair);
+    // SAFETY: all bytes are written; plain data.
+    (unsafe { value.assume_init() }, if same { tag } else { 0 })
+}
+
+/// Calls `body` for each pair of words of a value. The first are spelled out rather than looped over: with constant offsets
+/// the value dissolves into registers, whatever the unroller thinks of the loop.
+#[inline(always)]
+fn each_pair<A>(body: &mut impl FnMut(usize)) {
+    let size = const { size_of::<A>() };
+    macro_rules! pairs {
+        ($($j:literal)*) => {$(
+            if size > 8 * $j {
+                body($j);
+            }
+        )*};
+    }
+    pairs!(0 1 2 3 4 5 6 7);
+    let mut j = 8;
+    while 8 * j < size {
+        body(j);
+        j += 1;
+    }
+}
+
+/// Where position `j` of a warp's strips lies in memory, from the lowest strip's first item on.
+#[inline(always)]
+fn memory<const REVERSE: bool>(j: u32, strip: u32) -> u32 {
+    if REVERSE { LANES * strip - 1 - j } else { j }
+}
+
+/// Where item `i` of a lane's strip lies in shared memory.
+#[inline(always)]
+fn place<T, const REVERSE: bool>(lane: u32, i: u32, strip: u32) -> usize {
+    let (line, i) = if REVERSE { (LANES - 1 - lane, strip - 1 - i) } else { (lane, i) };
+    line as usize * pitch::<T>(strip as usize) + i as usize
+}
+
+/// The same of the item that lies at `m` in memory.
+#[inline(always)]
+fn place_of<T>(m: u32, strip: u32) -> usize {
+    (m / strip) as usize * pitch::<T>(strip as usize) + (m % strip) as usize
+}
+
+/// The word of shared memory in which vector `w` of a warp lies.
+#[inline(always)]
+fn word_of<T>(w: u32, strip: u32) -> usize {
+    let vector = vector_len(size_of::<T>());
+    let words = strip / vector as u32;
+    (w / words) as usize * (pitch::<T>(strip as usize) / vector) + (w % words) as usize
+}
+
+/// Can the strips be read and written by vectors from there on?
+#[inline(always)]
+fn by_vectors<T>(first: *const T, stride: i64) -> bool {
+    is_word::<T>() && stride == 1 && first.addr().is_multiple_of(VECTOR_BYTES)
+}
+
+/// A warp copies its strips, which are whole, to shared memory.
+///
+/// # Safety
+///
+/// All lanes call; the items are readable, `stage` is theirs, and a barrier lies between this and what was there.
+#[inline(always)]
+unsafe fn load_whole<T: Plain, const V: usize, const U: usize>(
+    items: *const T,
+    piece: Piece,
+    strip: u32,
+    lane: u32,
+    stage: Shared<Word>,
+) {
+    let first = items.wrapping_offset((piece.first * piece.stride) as isize);
+    if by_vectors(first, piece.stride) {
+        let batch: [[T; V]; U] = core::array::from_fn(|u| {
+            let w = u * LANES as usize + lane as usize;
+            // SAFETY: an aligned vector of the warp's; read once.
+            unsafe { global::load_neighbours_with::<NoAllocate, T, V>(first.wrapping_add(w * V)) }
+        });
+        let mut u = 0;
+        while u < U {
+            // SAFETY: 16 bytes either way; a word of the warp's.
+            unsafe {
+                let word = core::mem::transmute_copy::<[T; V], Word>(&batch[u]);
+                stage.write(word_of::<T>(u as u32 * LANES + lane, strip), word);
+            }
+            u += 1;
+        }
+        return;
+    }
+    cold_path();
+    // SAFETY: plain data, aligned to 16 bytes at most.
+    let staged = unsafe { stage.cast::<T>() };
+    let mut k = 0;
+    while k < strip {
+        let m = k * LANES + lane;
+        // SAFETY: an item of the warp's.
+        unsafe {
+            let item = global::load(first.wrapping_offset((m as i64 * piece.stride) as isize));
+            staged.write(place_of::<T>(m, strip), item);
+        }
+        k += 1;
+    }
+}
+
+/// The same of strips that are not all there.
+///
+/// # Safety
+///
+/// As for [`load_whole`].
+#[inline(always)]
+unsafe fn load_some<T: Plain, const REVERSE: bool>(
+    items: *const T,
+    piece: Piece,
+    strip: u32,
+    lane: u32,
+    staged: Shared<T>,
+) {
+    let mut j = lane;
+    while j < piece.count {
+        nounroll();
+        let m = memory::<REVERSE>(j, strip);
+        let at = (piece.first + m as i64) * piece.stride;
+        // SAFETY: an item that there is.
+        unsafe {
+            staged.write(place_of::<T>(m, strip), global::load(items.wrapping_offset(at as isize)));
+        }
+        j += LANES;
+    }
+}
+
+/// The other way: a warp copies whole strips of results from shared memory.
+///
+/// # Safety
+///
+/// All lanes call; the results are writable, have been staged, and a barrier lies since.
+#[inline(always)]
+unsafe fn store_whole<T: Plain, const V: usize, const U: usize>(
+    results: *mut T,
+    piece: Piece,
+    strip: u32,
+    lane: u32,
+    stage: Shared<Word>,
+) {
+    let first = results.wrapping_offset((piece.first * piece.stride) as isize);
+    if by_vectors(first, piece.stride) {
+        let mut u = 0;
+        while u < U {
+            let w = u * LANES as usize + lane as usize;
+            // SAFETY: 16 bytes either way; an aligned vector of the warp's.
+            unsafe {
+                let word = stage.read(word_of::<T>(w as u32, strip));
+                global::store(first.wrapping_add(w * V).cast::<Word>(), word);
+            }
+            u += 1;
+        }
+        return;
+    }
+    cold_path();
+    // SAFETY: plain data, aligned to 16 bytes at most.
+    let staged = unsafe { stage.cast::<T>() };
+    let mut k = 0;
+    while k < strip {
+        let m = k * LANES + lane;
+        // SAFETY: a result of the warp's.
+        unsafe {
+            let result = staged.read(place_of::<T>(m, strip));
+            global::store(first.wrapping_offset((m as i64 * piece.stride) as isize), result);
+        }
+        k += 1;
+    }
+}
+
+/// The same of strips that are not all there.
+///
+/// # Safety
+///
+/// As for [`store_whole`].
+#[inline(always)]
+unsafe fn store_some<T: Plain, const REVERSE: bool>(
+    results: *mut T,
+    piece: Piece,
+    strip: u32,
+    lane: u32,
+    staged: Shared<T>,
+) {
+    let mut j = lane;
+    while j < piece.count {
+        nounroll();
+        let m = memory::<REVERSE>(j, strip);
+        let at = (piece.first + m as i64) * piece.stride;
+        // SAFETY: a result that there is.
+        unsafe {
+            global::store(results.wrapping_offset(at as isize), staged.read(place_of::<T>(m, strip)));
+        }
+        j += LANES;
+    }
+}
+
+/// The vectors of a line of items in shared memory.
+///
+/// # Safety
+///
+/// They have been written, and a barrier lies since.
+#[inline(always)]
+unsafe fn staged_vectors<T: Plain, const V: usize, const U: usize>(
+    stage: Shared<Word>,
+    line: u32,
+    strip: u32,
+) -> [[T; V]; U] {
+    let first = line as usize * pitch::<T>(strip as usize);
+    core::array::from_fn(|u| {
+        let first = first + u * V;
+        // SAFETY: the caller's promise; words where items are vectors.
+        unsafe {
+            if is_word::<T>() {
+                core::mem::transmute_copy::<Word, [T; V]>(&stage.read(first / V))
+            } else {
+                let staged = stage.cast::<T>();
+                core::array::from_fn(|slot| staged.read(first + slot))
+            }
+        }
+    })
+}
+
+/// Writes vector `u` of a line of results.
+///
+/// # Safety
+///
+/// The caller's line, and a barrier lies since another used it.
+#[inline(always)]
+unsafe fn stage_vector<T: Plain, const V: usize>(
+    stage: Shared<Word>,
+    line: u32,
+    u: usize,
+    strip: u32,
+    vector: [T; V],
+) {
+    let first = line as usize * pitch::<T>(strip as usize) + u * V;
+    // SAFETY: the caller's promise; words where results are vectors.
+    unsafe {
+        if is_word::<T>() {
+            stage.write(first / V, core::mem::transmute_copy::<[T; V], Word>(&vector));
+        } else {
+            let staged = stage.cast::<T>();
+            let mut slot = 0;
+            while slot < V {
+                staged.write(first + slot, vector[slot]);
+                slot += 1;
+            }
+        }
+    }
+}

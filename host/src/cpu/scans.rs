@@ -1,0 +1,202 @@
+//! Scans: many rows side by side, a long one tile by tile.
+
+use warpfold_monoid::{
+    Monoid,
+    scan::{Positions, Reversed, Tiling, tile_results, tile_value},
+};
+
+use super::tasks;
+use crate::scans::{Lines, Setting};
+
+/// Bytes of input from which on several threads are worth waking.
+const PARALLEL_BYTES: u64 = 256 << 10;
+
+/// Rows for each thread from which on each is one thread's.
+const ROWS_A_THREAD: u64 = 4;
+
+/// One row: its items, from the end that its scan begins at, and where its results go.
+struct Line<Op: Monoid> {
+    items: *const Op::Item,
+    results: *mut Op::Output,
+    stride: i64,
+    n: u64,
+    reverse: bool,
+}
+
+impl<Op: Monoid> Clone for Line<Op> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<Op: Monoid> Copy for Line<Op> {}
+
+// SAFETY: plain data; whoever makes one sees to it that no thread writes what another reads.
+unsafe impl<Op: Monoid> Sync for Line<Op> {}
+
+impl<Op: Monoid> Positions<Op::Item> for Line<Op> {
+    #[inline(always)]
+    fn item(&self, position: u64) -> Op::Item {
+        // SAFETY: whoever makes one promises that its items may be read.
+        unsafe { self.items.offset(self.at(position)).read() }
+    }
+    #[inline(always)]
+    fn index(&self, position: u64) -> u64 {
+        if self.reverse { self.n - 1 - position } else { position }
+    }
+}
+
+impl<Op: Monoid> Line<Op> {
+    /// The row that lies so many items on.
+    fn moved(&self, by: i64) -> Self {
+        Line {
+            items: self.items.wrapping_offset(by as isize),
+            results: self.results.wrapping_offset(by as isize),
+            ..*self
+        }
+    }
+
+    /// Where a position lies.
+    #[inline(always)]
+    fn at(&self, position: u64) -> isize {
+        (self.index(position) as i64 * self.stride) as isize
+    }
+
+    /// Writes the results of the tile that begins at `start`, and returns what stands behind it.
+    ///
+    /// # Safety
+    ///
+    /// The results may be written, and whoever reads what lies there has read it.
+    #[inline]
+    unsafe fn tile(&self, op: &Op, start: u64, before: Option<Op::Acc>, exclusive: bool) -> Op::Acc {
+        // SAFETY: the caller's promise.
+        let put = |position: u64, result| unsafe { self.results.offset(self.at(position)).write(result) };
+        if !Op::ANY_ORDER {
+            return tile_results(op, self, start, self.n, before, exclusive, put);
+        }
+        // The same bits.
+        let end = self.n.min(start + const { Tiling::of::<Op>() }.tile());
+        let (item, index) = (self.item(start), self.index(start));
+        let mut running = match before {
+            Some(before) => op.push(before, item, index),
+            None => op.lift(item, index),
+        };
+        let first = match before {
+            _ if !exclusive => op.finish(running),
+            Some(before) => op.finish(before),
+            None => op.finish_empty(),
+        };
+        put(start, first);
+        for i in start + 1..end {
+            let with = op.push(running, self.item(i), self.index(i));
+            put(i, op.finish(if exclusive { running } else { with }));
+            running = with;
+        }
+        running
+    }
+
+    /// The value of the whole tile that begins at `start`.
+    fn tile_value(&self, op: &Op, start: u64) -> Op::Acc {
+        if !Op::ANY_ORDER {
+            return tile_value(op, self, start, self.n);
+        }
+        let mut value = op.lift(self.item(start), self.index(start));
+        for i in start + 1..start + const { Tiling::of::<Op>() }.tile() {
+            value = op.push(value, self.item(i), self.index(i));
+        }
+        value
+    }
+}
+
+/// Scans rows.
+///
+/// # Safety
+///
+/// Every item of the lines may be read from `input` on, and every result written from `output` on, which is the same memory
+/// or does not overlap.
+pub(crate) unsafe fn scan<Op: Monoid>(
+    op: &Op,
+    setting: &Setting<Op::Acc>,
+    lines: &Lines,
+    input: *const Op::Item,
+    output: *mut Op::Output,
+) {
+    let (stride, n, reverse) = (lines.rows.stride, lines.n, setting.form.reverse);
+    // SAFETY: the caller's promise.
+    unsafe {
+        if reverse {
+            let line = Line::<Reversed<Op>> { items: input, results: output, stride, n, reverse };
+            rows(&Reversed(*op), setting, lines, line);
+        } else {
+            rows(op, setting, lines, Line::<Op> { items: input, results: output, stride, n, reverse });
+        }
+    }
+}
+
+/// # Safety
+///
+/// As for [`scan`]; `first` is the first row.
+unsafe fn rows<Op: Monoid>(op: &Op, setting: &Setting<Op::Acc>, lines: &Lines, first: Line<Op>) {
+    let (exclusive, initial) = (setting.form.exclusive, setting.initial);
+    let bytes = lines.items().saturating_mul(size_of::<Op::Item>() as u64);
+    let threads = rayon::current_num_threads() as u64;
+    let parallel = bytes >= PARALLEL_BYTES && threads > 1;
+    let tiling = const { Tiling::of::<Op>() };
+    if parallel && tiling.tiles(lines.n) > 1 && lines.count < ROWS_A_THREAD * threads {
+        for k in 0..lines.count {
+            // SAFETY: the caller's promise.
+            unsafe { long(op, &first.moved(lines.start(k)), exclusive, initial) };
+        }
+        return;
+    }
+    let least = if parallel { (lines.count / (8 * threads)).max(1) } else { lines.count };
+    tasks::each(lines.count as usize, least as usize, &|| {
+        let first = &first;
+        Box::new(move |k| {
+            let line = first.moved(lines.start(k as u64));
+            let (mut before, mut start) = (initial, 0);
+            while start < line.n {
+                // SAFETY: the caller's promise; a row is one thread's.
+                before = Some(unsafe { line.tile(op, start, before, exclusive) });
+                start += tiling.tile();
+            }
+        })
+    });
+}
+
+/// Scans one row, its tiles on several threads: their values, the chain of these, and all over again with what stands before
+/// each.
+///
+/// # Safety
+///
+/// As for [`scan`].
+unsafe fn long<Op: Monoid>(op: &Op, line: &Line<Op>, exclusive: bool, initial: Option<Op::Acc>) {
+    let tiling = const { Tiling::of::<Op>() };
+    let tiles = tiling.tiles(line.n) as usize;
+    // What stands behind all tiles but the last.
+    let mut chain = vec![op.identity(); tiles - 1];
+    let values = tasks::Places::new(&mut chain);
+    tasks::each(tiles - 1, 1, &|| {
+        Box::new(move |t| {
+            let value = line.tile_value(op, t as u64 * tiling.tile());
+            // SAFETY: the tile's own place.
+            unsafe { values.put(t, value) };
+        })
+    });
+    let mut before = initial;
+    for value in &mut chain {
+        *value = match before {
+            Some(before) => op.combine(before, *value),
+            None => *value,
+        };
+        before = Some(*value);
+    }
+    let chain = &chain;
+    tasks::each(tiles, 1, &|| {
+        Box::new(move |t| {
+            let before = if t > 0 { Some(chain[t - 1]) } else { initial };
+            // SAFETY: the caller's promise; a tile is one thread's.
+            unsafe { line.tile(op, t as u64 * tiling.tile(), before, exclusive) };
+        })
+    });
+}

@@ -1,0 +1,444 @@
+//! Scans: the running results of an array, of each row of many, along any axis, of segments of any lengths.
+//!
+//! Result `i` of an inclusive scan is the reduction of items `0..=i`, of an exclusive one that of items `0..i`; of a reverse
+//! scan, of the items from `i` on, in the order in which they stand. **Its bits depend on those items and the operator
+//! alone**: not on what follows them, nor on the backend, the launch or its timing ([`warpfold_monoid::scan`] says in which
+//! order they combine). An exclusive scan has the bits of the inclusive one, a position later.
+//!
+//! ```
+//! use warpfold_host::Engine;
+//! use warpfold_monoid::{Max, Sum};
+//!
+//! # fn main() -> Result<(), warpfold_host::Error> {
+//! let engine = Engine::cpu();
+//! let sum = engine.scanner(Sum::<u8, u64>::new())?;
+//! assert_eq!(sum.scan(&[200, 100, 50])?, [200, 300, 350]);
+//! assert_eq!(sum.exclusive().scan(&[200, 100, 50])?, [0, 200, 300]);
+//! assert_eq!(engine.scanner(Max::<i32>::new())?.reverse().scan(&[1, 5, 2])?, [5, 5, 2]);
+//! # Ok(())
+//! # }
+//! ```
+
+use std::fmt;
+
+use warpfold_gpu_kernels::scan::{Rows, ScanParams};
+use warpfold_monoid::{Monoid, Plain, scan::Form};
+
+use crate::{
+    Engine, Error, Input, SegmentPlan, cpu,
+    plan::scans::ScanPlan,
+    segments::{room, side_by_side},
+    sim::ScanSimulator,
+};
+#[cfg(feature = "cuda")]
+use crate::{Source, cuda::ScanLauncher};
+
+#[cfg(feature = "cuda")]
+mod device;
+#[cfg(feature = "ndarray")]
+mod nd;
+
+/// Scans arrays with one operator on one engine. Cheap to clone, usable from any thread.
+///
+/// Made by [`Engine::scanner`], inclusive and from the first item on; [`exclusive`](Scanner::exclusive),
+/// [`reverse`](Scanner::reverse) and [`with_initial`](Scanner::with_initial) make others of it.
+#[derive(Clone)]
+pub struct Scanner<Op: Monoid> {
+    engine: Engine,
+    op: Op,
+    setting: Setting<Op::Acc>,
+    place: Place,
+}
+
+/// Where it runs, with what it needs there at hand.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    Cpu,
+    Sim(ScanSimulator),
+    #[cfg(feature = "cuda")]
+    Cuda(ScanLauncher),
+}
+
+/// Which scan.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setting<A> {
+    pub(crate) form: Form,
+    /// What stands before the first item.
+    pub(crate) initial: Option<A>,
+}
+
+impl<A: Plain> Setting<A> {
+    /// The kernel that does it.
+    pub(crate) fn kernel(&self) -> &'static str {
+        if self.form.reverse { "reverse" } else { "forward" }
+    }
+
+    /// Its parameters; `records` has room for as many pairs as the plan says.
+    pub(crate) fn params<Op: Monoid<Acc = A>>(
+        &self,
+        op: Op,
+        lines: &Lines,
+        plan: &ScanPlan,
+        ends: (*const Op::Item, *mut Op::Output),
+        counter: *mut u64,
+        records: (*mut [u64; 2], u64),
+    ) -> ScanParams<Op> {
+        ScanParams {
+            input: ends.0,
+            output: ends.1,
+            n: lines.n,
+            rows: lines.rows,
+            counter,
+            records: records.0,
+            capacity: records.1,
+            tiles: plan.tiles,
+            exclusive: self.form.exclusive.into(),
+            has_initial: self.initial.is_some().into(),
+            padding: 0,
+            initial: self.initial.unwrap_or_else(|| op.identity()),
+            op,
+        }
+    }
+}
+
+/// Rows of an array, and where they lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lines {
+    /// Items of a row.
+    pub(crate) n: u64,
+    /// Rows.
+    pub(crate) count: u64,
+    /// In items.
+    pub(crate) rows: Rows,
+}
+
+impl Lines {
+    /// Rows of `n` items side by side.
+    pub(crate) fn rows(count: u64, n: u64) -> Lines {
+        Lines::inner(count, n, 1)
+    }
+
+    /// The lines along an axis of `n` items of an array in C's order, `inner` items side by side at each of its positions.
+    pub(crate) fn inner(count: u64, n: u64, inner: u64) -> Lines {
+        let inner = inner.max(1);
+        let rows = Rows {
+            stride: inner as i64,
+            inner_stride: 1,
+            outer_stride: n.saturating_mul(inner) as i64,
+            inner,
+        };
+        Lines { n, count, rows }
+    }
+
+    /// The same of so many items in all.
+    pub(crate) fn of(items: u64, n: u64, inner: u64) -> Result<Lines, Error> {
+        match n.checked_mul(inner) {
+            Some(set) if set > 0 && items.is_multiple_of(set) => Ok(Lines::inner(items / n, n, inner)),
+            _ => Err(Error::RaggedRows { items, n: n.saturating_mul(inner) }),
+        }
+    }
+
+    /// All items.
+    pub(crate) fn items(&self) -> u64 {
+        self.n.saturating_mul(self.count)
+    }
+
+    /// Where row `k` starts.
+    pub(crate) fn start(&self, k: u64) -> i64 {
+        let Rows { inner_stride, outer_stride, inner, .. } = self.rows;
+        (k / inner) as i64 * outer_stride + (k % inner) as i64 * inner_stride
+    }
+}
+
+impl<Op: Monoid> fmt::Debug for Scanner<Op> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Scanner<{}> on {}", std::any::type_name::<Op>(), self.engine.backend())
+    }
+}
+
+impl<Op: Monoid> Scanner<Op> {
+    pub(crate) fn new(engine: Engine, op: Op, place: Place) -> Self {
+        Scanner { engine, op, setting: Setting { form: Form::default(), initial: None }, place }
+    }
+
+    /// The same, but each result leaves out the item at its own position. What nothing stands before has the operator's
+    /// value of nothing, [`finish_empty`](Monoid::finish_empty), unless there is a [start value](Scanner::with_initial).
+    #[must_use = "the scanner itself does not change"]
+    pub fn exclusive(&self) -> Self {
+        let mut scanner = self.clone();
+        scanner.setting.form.exclusive = true;
+        scanner
+    }
+
+    /// The same from the last item to the first: each result is that of the items from its position on, which combine in
+    /// the order in which they stand.
+    ///
+    /// ```
+    /// use warpfold_host::Engine;
+    /// use warpfold_monoid::{Affine, Compose};
+    ///
+    /// # fn main() -> Result<(), warpfold_host::Error> {
+    /// let compose = Engine::cpu().scanner(Compose::<i32>::new())?.reverse();
+    /// let (double, increment) = (Affine { scale: 2, shift: 0 }, Affine { scale: 1, shift: 1 });
+    /// // First doubled, then incremented.
+    /// assert_eq!(compose.scan(&[double, increment])?, [Affine { scale: 2, shift: 1 }, increment]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use = "the scanner itself does not change"]
+    pub fn reverse(&self) -> Self {
+        let mut scanner = self.clone();
+        scanner.setting.form.reverse = true;
+        scanner
+    }
+
+    /// The same with a start value, such as an earlier scan's last accumulator, that stands before the first item of each
+    /// array or row (in reverse scans behind the last).
+    ///
+    /// ```
+    /// use warpfold_host::Engine;
+    /// use warpfold_monoid::Sum;
+    ///
+    /// # fn main() -> Result<(), warpfold_host::Error> {
+    /// let offsets = Engine::cpu().scanner(Sum::<u64>::new())?.exclusive().with_initial(1000);
+    /// assert_eq!(offsets.scan(&[5, 7, 9])?, [1000, 1005, 1012]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use = "the scanner itself does not change"]
+    pub fn with_initial(&self, initial: Op::Acc) -> Self {
+        let mut scanner = self.clone();
+        scanner.setting.initial = Some(initial);
+        scanner
+    }
+
+    /// Which scan it does.
+    pub fn form(&self) -> Form {
+        self.setting.form
+    }
+
+    /// The operator.
+    pub fn operator(&self) -> &Op {
+        &self.op
+    }
+
+    /// The engine that it runs on.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Scans an array, and waits for the results: one for each item.
+    ///
+    /// Device memory is scanned after what was enqueued on the context's default stream, as in
+    /// [`Reducer::reduce`](crate::Reducer::reduce).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::HostMemory`], [`Error::NeedsCuda`] for device memory on the host. On a GPU and in the simulator
+    /// [`Error::GridTooLarge`], [`Error::BlockTooLarge`], [`Error::Simulator`], or what the driver says.
+    pub fn scan<I: Input<Op::Item> + ?Sized>(&self, input: &I) -> Result<Vec<Op::Output>, Error> {
+        self.collect(input, |items| Ok(Lines::rows(1, items)))
+    }
+
+    /// [`scan`](Scanner::scan) of host memory into a slice with a place for each result.
+    ///
+    /// # Errors
+    ///
+    /// As there, and [`Error::OutputLength`].
+    pub fn scan_into<I: Input<Op::Item> + ?Sized>(
+        &self,
+        input: &I,
+        results: &mut [Op::Output],
+    ) -> Result<(), Error> {
+        let mut copy = Vec::new();
+        let items = side_by_side(input, &mut copy)?;
+        self.slice(items, &Lines::rows(1, items.len() as u64), results)
+    }
+
+    /// Scans each row of `n` items of an array whose rows lie side by side. A row has the bits of being scanned alone.
+    ///
+    /// # Errors
+    ///
+    /// As for [`scan`](Scanner::scan), and [`Error::RaggedRows`].
+    ///
+    /// ```
+    /// use warpfold_host::Engine;
+    /// use warpfold_monoid::Sum;
+    ///
+    /// # fn main() -> Result<(), warpfold_host::Error> {
+    /// let sum = Engine::cpu().scanner(Sum::<i32>::new())?;
+    /// assert_eq!(sum.scan_rows(&[1, 2, 3, 10, 20, 30], 3)?, [1, 3, 6, 10, 30, 60]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn scan_rows<I: Input<Op::Item> + ?Sized>(
+        &self,
+        input: &I,
+        n: u64,
+    ) -> Result<Vec<Op::Output>, Error> {
+        self.scan_lines(input, n, 1)
+    }
+
+    /// Scans each line along an axis of `n` items of an array in C's order, whose positions on the axis are `inner` items
+    /// apart: rows with an `inner` of 1, columns of a matrix with the number of its columns.
+    ///
+    /// # Errors
+    ///
+    /// As for [`scan_rows`](Scanner::scan_rows).
+    ///
+    /// ```
+    /// use warpfold_host::Engine;
+    /// use warpfold_monoid::Sum;
+    ///
+    /// # fn main() -> Result<(), warpfold_host::Error> {
+    /// let sum = Engine::cpu().scanner(Sum::<i32>::new())?;
+    /// assert_eq!(sum.scan_lines(&[1, 2, 3, 10, 20, 30], 2, 3)?, [1, 2, 3, 11, 22, 33]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn scan_lines<I: Input<Op::Item> + ?Sized>(
+        &self,
+        input: &I,
+        n: u64,
+        inner: u64,
+    ) -> Result<Vec<Op::Output>, Error> {
+        self.collect(input, |items| Lines::of(items, n, inner))
+    }
+
+    /// Scans each of many segments of any lengths: their results follow one another in the segments' order. A segment has the
+    /// bits of being scanned alone.
+    ///
+    /// On a GPU and in the simulator this is a launch for each run of neighbouring segments of one length.
+    ///
+    /// # Errors
+    ///
+    /// As for [`scan`](Scanner::scan), and [`Error::SegmentOutOfRange`].
+    ///
+    /// ```
+    /// use warpfold_host::{Engine, SegmentPlan};
+    /// use warpfold_monoid::Sum;
+    ///
+    /// # fn main() -> Result<(), warpfold_host::Error> {
+    /// let sum = Engine::cpu().scanner(Sum::<i32>::new())?;
+    /// let by_key = SegmentPlan::from_keys(&["a", "a", "b", "b", "b"]);
+    /// assert_eq!(sum.scan_segments(&[1, 2, 3, 4, 5], &by_key)?, [1, 3, 3, 7, 12]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn scan_segments<I: Input<Op::Item> + ?Sized>(
+        &self,
+        input: &I,
+        plan: &SegmentPlan,
+    ) -> Result<Vec<Op::Output>, Error> {
+        let mut copy = Vec::new();
+        let items = side_by_side(input, &mut copy)?;
+        plan.check(items.len() as u64)?;
+        let total = (0..plan.segments()).fold(0u64, |sum, k| {
+            let range = plan.range(k);
+            sum.saturating_add(range.end - range.start)
+        });
+        let mut results = room(total)?;
+        let (mut k, mut at) = (0, 0);
+        while k < plan.segments() {
+            let first = plan.range(k);
+            let n = first.end - first.start;
+            let mut count = 1;
+            while k + count < plan.segments() {
+                let (last, next) = (plan.range(k + count - 1), plan.range(k + count));
+                if next.start != last.end || next.end - next.start != n {
+                    break;
+                }
+                count += 1;
+            }
+            let len = (n * count) as usize;
+            let (from, to) = (first.start as usize, at + len);
+            self.slice(&items[from..from + len], &Lines::rows(count, n), &mut results[at..to])?;
+            (k, at) = (k + count, to);
+        }
+        Ok(results)
+    }
+
+    fn collect<I: Input<Op::Item> + ?Sized>(
+        &self,
+        input: &I,
+        lines: impl Fn(u64) -> Result<Lines, Error>,
+    ) -> Result<Vec<Op::Output>, Error> {
+        #[cfg(feature = "cuda")]
+        if let (Source::Device(view), Place::Cuda(launcher)) = (input.source()?, &self.place) {
+            let mut results = room(view.len())?;
+            let lines = lines(view.len())?;
+            // SAFETY: nothing is copied; the lines are the array's, which is borrowed until the wait.
+            unsafe {
+                launcher.on_device(self.op, &self.setting, None, view.address(), &lines, &mut results)?
+            };
+            return Ok(results);
+        }
+        let mut copy = Vec::new();
+        let items = side_by_side(input, &mut copy)?;
+        let mut results = room(items.len() as u64)?;
+        self.slice(items, &lines(items.len() as u64)?, &mut results)?;
+        Ok(results)
+    }
+
+    /// Scans the lines of a slice, all of whose items they are.
+    fn slice(&self, items: &[Op::Item], lines: &Lines, results: &mut [Op::Output]) -> Result<(), Error> {
+        let (segments, room) = (items.len() as u64, results.len() as u64);
+        if segments != room {
+            return Err(Error::ResultsLength { items: segments, room });
+        }
+        if lines.items() == 0 {
+            return Ok(());
+        }
+        match &self.place {
+            Place::Cpu => {
+                let (input, output) = (items.as_ptr(), results.as_mut_ptr());
+                // SAFETY: the lines are the slices'.
+                unsafe { cpu::scans::scan(&self.op, &self.setting, lines, input, output) };
+                Ok(())
+            }
+            Place::Sim(simulator) => simulator.scan(self.op, &self.setting, Some(items), lines, results),
+            #[cfg(feature = "cuda")]
+            // SAFETY: the slice's items, which are copied.
+            Place::Cuda(launcher) => unsafe {
+                launcher.on_device(self.op, &self.setting, Some(items), 0, lines, results)
+            },
+        }
+    }
+}
+
+impl<T, Op: Monoid<Item = T, Output = T>> Scanner<Op> {
+    /// Scans a slice, whose items the results replace.
+    ///
+    /// # Errors
+    ///
+    /// As for [`scan`](Scanner::scan).
+    ///
+    /// ```
+    /// use warpfold_host::Engine;
+    /// use warpfold_monoid::Min;
+    ///
+    /// # fn main() -> Result<(), warpfold_host::Error> {
+    /// let mut items = [3, 1, 2];
+    /// Engine::cpu().scanner(Min::<i32>::new())?.scan_in_place(&mut items)?;
+    /// assert_eq!(items, [3, 1, 1]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn scan_in_place(&self, items: &mut [T]) -> Result<(), Error> {
+        let lines = Lines::rows(1, items.len() as u64);
+        if items.is_empty() {
+            return Ok(());
+        }
+        match &self.place {
+            Place::Cpu => {
+                let output = items.as_mut_ptr();
+                // SAFETY: the slice's own places, item for item.
+                unsafe { cpu::scans::scan(&self.op, &self.setting, &lines, output, output) };
+                Ok(())
+            }
+            Place::Sim(simulator) => simulator.scan(self.op, &self.setting, None, &lines, items),
+            #[cfg(feature = "cuda")]
+            Place::Cuda(launcher) => launcher.in_place(self.op, &self.setting, &lines, items),
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Scans on a GPU.
+
+use warpfold_monoid::Monoid;
+
+use super::{Lines, Place, Scanner};
+use crate::{
+    Error,
+    cuda::{DeviceInput, DeviceOutput, ScanLauncher, StreamRef},
+};
+
+impl<Op: Monoid> Scanner<Op> {
+    /// Enqueues a scan of device memory on a stream; result `k` goes to item `k` of `output`.
+    ///
+    /// Neither waits nor, once a stream has had one that needs as much room, allocates. A stream that is being captured
+    /// takes workspaces that [`warm_up`](Scanner::warm_up) laid ready; arrays of one tile need none.
+    ///
+    /// # Errors
+    ///
+    /// As for [`scan`](Scanner::scan), [`Error::NeedsCuda`] without a GPU, [`Error::ResultsLength`],
+    /// [`Error::Misaligned`], and [`Error::WarmUpFirst`]. After an error nothing has been enqueued.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Reducer::reduce_into`](crate::Reducer::reduce_into): until the work has finished (in every run of the
+    /// graph, if the stream is being captured) the array stays alive and is not written, and the output stays alive and is
+    /// not used otherwise. They do not overlap.
+    ///
+    /// ```no_run
+    /// use cust::stream::{Stream, StreamFlags};
+    /// use warpfold_host::{Engine, cuda::DeviceArray};
+    /// use warpfold_monoid::Sum;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::cuda(0)?;
+    /// let sum = engine.scanner(Sum::<f32>::new())?;
+    /// let items = DeviceArray::from_slice(&engine, &[1.0f32, 2.0, 3.0])?;
+    /// let mut sums = DeviceArray::from_slice(&engine, &[0.0f32; 3])?;
+    /// let stream = Stream::new(StreamFlags::DEFAULT, None)?;
+    /// // SAFETY: both are left alone until the stream has been waited for.
+    /// unsafe { sum.enqueue(&items, &mut sums, &stream)? };
+    /// stream.synchronize()?;
+    /// assert_eq!(sums.to_vec()?, [1.0, 3.0, 6.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub unsafe fn enqueue<'s, I, O>(
+        &self,
+        input: &I,
+        output: &mut O,
+        stream: impl Into<StreamRef<'s>>,
+    ) -> Result<(), Error>
+    where
+        I: DeviceInput<Op::Item> + ?Sized,
+        O: DeviceOutput<Op::Output> + ?Sized,
+    {
+        let n = input.device_view().len();
+        // SAFETY: the caller's promise.
+        unsafe { self.enqueue_lines(input, output, &Lines::rows(1, n), stream.into()) }
+    }
+
+    /// [`enqueue`](Scanner::enqueue) for each line along an axis of `n` items of an array in C's order, whose positions on
+    /// the axis are `inner` items apart: rows with an `inner` of 1, columns of a matrix with the number of its columns.
+    ///
+    /// # Errors
+    ///
+    /// As there, and [`Error::RaggedRows`].
+    ///
+    /// # Safety
+    ///
+    /// As there.
+    pub unsafe fn enqueue_axis<'s, I, O>(
+        &self,
+        input: &I,
+        n: u64,
+        inner: u64,
+        output: &mut O,
+        stream: impl Into<StreamRef<'s>>,
+    ) -> Result<(), Error>
+    where
+        I: DeviceInput<Op::Item> + ?Sized,
+        O: DeviceOutput<Op::Output> + ?Sized,
+    {
+        let lines = Lines::of(input.device_view().len(), n, inner)?;
+        // SAFETY: the caller's promise.
+        unsafe { self.enqueue_lines(input, output, &lines, stream.into()) }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`enqueue`](Scanner::enqueue).
+    unsafe fn enqueue_lines<I, O>(
+        &self,
+        input: &I,
+        output: &mut O,
+        lines: &Lines,
+        stream: StreamRef<'_>,
+    ) -> Result<(), Error>
+    where
+        I: DeviceInput<Op::Item> + ?Sized,
+        O: DeviceOutput<Op::Output> + ?Sized,
+    {
+        let launcher = self.scan_launcher()?;
+        let (input, output) = (input.device_view(), output.device_view_mut());
+        if output.len() < input.len() {
+            return Err(Error::ResultsLength { items: input.len(), room: output.len() });
+        }
+        let (from, to) = (input.address(), output.address());
+        // SAFETY: the caller's promise; the lines are the array's.
+        unsafe { launcher.enqueue(self.op, &self.setting, from, to, lines, stream.raw) }
+    }
+
+    /// Enqueues a scan of device memory whose items the results replace.
+    ///
+    /// # Errors
+    ///
+    /// As for [`enqueue`](Scanner::enqueue).
+    ///
+    /// # Safety
+    ///
+    /// As there.
+    pub unsafe fn enqueue_in_place<'s, O>(
+        &self,
+        array: &mut O,
+        stream: impl Into<StreamRef<'s>>,
+    ) -> Result<(), Error>
+    where
+        Op: Monoid<Output = <Op as Monoid>::Item>,
+        O: DeviceOutput<Op::Item> + ?Sized,
+    {
+        let launcher = self.scan_launcher()?;
+        let array = array.device_view_mut();
+        let (at, lines) = (array.address(), Lines::rows(1, array.len()));
+        // SAFETY: the caller's promise; item for item the same memory.
+        unsafe { launcher.enqueue(self.op, &self.setting, at, at, &lines, stream.into().raw) }
+    }
+
+    /// Lays a workspace ready for one capture of scans of up to `n` items, as
+    /// [`Reducer::warm_up`](crate::Reducer::warm_up) does.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NeedsCuda`], [`Error::DeviceMemory`], or what the driver says.
+    pub fn warm_up(&self, n: u64) -> Result<(), Error> {
+        self.scan_launcher()?.warm_up::<Op>(&Lines::rows(1, n))
+    }
+
+    fn scan_launcher(&self) -> Result<&ScanLauncher, Error> {
+        match &self.place {
+            Place::Cuda(launcher) => Ok(launcher),
+            _ => Err(Error::NeedsCuda { what: "device memory" }),
+        }
+    }
+}

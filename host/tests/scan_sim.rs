@@ -1,0 +1,474 @@
+//! The kernels for scans in the simulator: every form, around every boundary, under adversarial orders of blocks, against
+//! the order that `docs/numerics.md` describes, written once more from there; and the CPU against the same.
+
+use std::{marker::PhantomData, ptr};
+
+use warpfold_gpu_kernels::{
+    export::Family,
+    scan::{Rows, ScanParams, record_pairs},
+    scan_kernels,
+};
+use warpfold_host::{Engine, Error, Scanner, Schedule, SegmentPlan, SimOptions, module::Kernels};
+use warpfold_monoid::{
+    GivesIdentity, Monoid, Plain, Sum,
+    scan::{self, Form, Tiling},
+};
+use warpfold_simt::sim::{self, Buffer, Launch, Options};
+
+/// Neither associative nor commutative, whatever it says: its results show any other grouping, any other order, and `push`
+/// in place of `combine`. The accumulator is as many words.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct Grouping<T, const COMMUTATIVE: bool, const WORDS: usize>(PhantomData<fn() -> T>);
+
+// SAFETY: no bytes.
+unsafe impl<T: Copy + 'static, const C: bool, const W: usize> Plain for Grouping<T, C, W> {}
+
+fn grouping<T, const C: bool, const W: usize>() -> Grouping<T, C, W> {
+    Grouping(PhantomData)
+}
+
+/// What an item is worth.
+trait Worth: Plain {
+    fn worth(self) -> u32;
+    fn of(number: u32) -> Self;
+}
+
+macro_rules! worth {
+    ($($type:ty)*) => {$(
+        impl Worth for $type {
+            fn worth(self) -> u32 { self as u32 }
+            fn of(number: u32) -> Self { number as $type }
+        }
+    )*};
+}
+worth!(u8 u16 u32 u64);
+
+/// An item that makes no vector.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct Triple([u32; 3]);
+
+// SAFETY: repr(C), 12 bytes.
+unsafe impl Plain for Triple {}
+
+impl Worth for Triple {
+    fn worth(self) -> u32 {
+        self.0[0] ^ self.0[1].rotate_left(9) ^ self.0[2].rotate_left(18)
+    }
+    fn of(number: u32) -> Self {
+        Triple([number, number >> 7, number >> 13])
+    }
+}
+
+/// What a slot of the accumulator has that holds nothing.
+const NOTHING: u32 = u32::MAX;
+
+fn mix(a: u32, b: u32) -> u32 {
+    (a.rotate_left(7) ^ b).wrapping_mul(0x9e37_79b1).rotate_left(11).wrapping_add(b) & !(1 << 31)
+}
+
+impl<T: Worth, const C: bool, const W: usize> Monoid for Grouping<T, C, W> {
+    type Item = T;
+    type Acc = [u32; W];
+    type Output = u64;
+    type Empty = GivesIdentity;
+    const COMMUTATIVE: bool = C;
+
+    fn identity(&self) -> [u32; W] {
+        [NOTHING; W]
+    }
+
+    fn lift(&self, item: T, index: u64) -> [u32; W] {
+        core::array::from_fn(|k| mix(mix(item.worth(), index as u32), k as u32))
+    }
+
+    fn push(&self, acc: [u32; W], item: T, index: u64) -> [u32; W] {
+        assert!(!acc.contains(&NOTHING), "an absent operand");
+        acc.map(|acc| mix(mix(item.worth(), acc), index as u32 + 5))
+    }
+
+    fn combine(&self, left: [u32; W], right: [u32; W]) -> [u32; W] {
+        assert!(!left.contains(&NOTHING) && !right.contains(&NOTHING), "an absent operand");
+        core::array::from_fn(|k| mix(left[k], right[(k + 1) % W]))
+    }
+
+    fn finish(&self, acc: [u32; W]) -> u64 {
+        acc.iter().fold(1, |sum: u64, &word| sum.rotate_left(5).wrapping_mul(3) ^ word as u64)
+    }
+
+    fn finish_empty(&self) -> u64 {
+        u64::MAX
+    }
+}
+
+/// Joins intervals that touch, and nothing else: a reorder, a repeat or a gap leaves poison.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct Join;
+
+// SAFETY: no bytes.
+unsafe impl Plain for Join {}
+
+impl Monoid for Join {
+    type Item = [i32; 2];
+    type Acc = [i32; 2];
+    type Output = [i32; 2];
+    type Empty = GivesIdentity;
+    const COMMUTATIVE: bool = false;
+    fn identity(&self) -> [i32; 2] {
+        [1, 0]
+    }
+    fn lift(&self, item: [i32; 2], _index: u64) -> [i32; 2] {
+        item
+    }
+    fn combine(&self, left: [i32; 2], right: [i32; 2]) -> [i32; 2] {
+        if left[1] + 1 == right[0] { [left[0], right[1]] } else { [-9, -9] }
+    }
+    fn finish(&self, acc: [i32; 2]) -> [i32; 2] {
+        acc
+    }
+}
+
+type Bytes = Grouping<u8, true, 1>;
+type Words = Grouping<u32, false, 2>;
+type Wide = Grouping<u16, false, 9>;
+type Triples = Grouping<Triple, true, 3>;
+type Same = Grouping<u64, false, 1>;
+
+scan_kernels! {
+    static TABLE:
+    bytes => Bytes,
+    words => Words,
+    wide => Wide,
+    triples => Triples,
+    same => Same,
+    join => Join,
+    sum => Sum<u32>,
+}
+
+fn engine(seed: u64) -> Engine {
+    resident(seed, 2 + seed as usize % 5)
+}
+
+fn resident(seed: u64, resident_blocks: usize) -> Engine {
+    let schedule = Schedule::Concurrent { seed };
+    let engine = Engine::sim_with(SimOptions { schedule, resident_blocks, ..SimOptions::default() });
+    engine.load(Kernels { table: &TABLE, modules: &[] });
+    engine
+}
+
+fn numbers<T: Worth>(count: usize) -> Vec<T> {
+    (0..count as u32).map(|i| T::of((i + 1).wrapping_mul(0xd134_2543) >> 3)).collect()
+}
+
+/// `docs/numerics.md`, from the definition of each quantity rather than by walking: slow, and shares nothing with what it
+/// tests but the tiling.
+fn defined<Op: Monoid>(op: &Op, items: &[Op::Item], form: Form, initial: Option<Op::Acc>) -> Vec<Op::Output> {
+    let (n, tiling) = (items.len(), Tiling::of::<Op>());
+    let (strip, warp, tile) = (tiling.strip as usize, tiling.warp() as usize, tiling.tile() as usize);
+    let index = |p: usize| if form.reverse { n - 1 - p } else { p };
+    let combine = |left, right| if form.reverse { op.combine(right, left) } else { op.combine(left, right) };
+    let after = |before: Option<Op::Acc>, value| before.map_or(value, |before| combine(before, value));
+    let push = |acc, p: usize| {
+        let (item, index) = (items[index(p)], index(p) as u64);
+        if form.reverse && !Op::COMMUTATIVE {
+            op.combine(op.lift(item, index), acc)
+        } else {
+            op.push(acc, item, index)
+        }
+    };
+    let lift = |p: usize| op.lift(items[index(p)], index(p) as u64);
+    // Hillis and Steele, each value anew from the round before.
+    let scanned = |mut values: Vec<Op::Acc>| {
+        for distance in [1, 2, 4, 8, 16] {
+            values = (0..values.len())
+                .map(|i| if i >= distance { combine(values[i - distance], values[i]) } else { values[i] })
+                .collect();
+        }
+        values
+    };
+    let strips = |from: usize| -> Vec<Op::Acc> {
+        let end = n.min(from + warp);
+        scanned((from..end).step_by(strip).map(|s| (s + 1..end.min(s + strip)).fold(lift(s), push)).collect())
+    };
+    let (mut results, mut before_tile) = (Vec::new(), initial);
+    for t in (0..n).step_by(tile) {
+        let within: Vec<_> = (t..n.min(t + tile)).step_by(warp).map(strips).collect();
+        let warps = scanned(within.iter().map(|strips| strips[strips.len() - 1]).collect());
+        for (w, strips) in within.iter().enumerate() {
+            let before_warp = if w == 0 { before_tile } else { Some(after(before_tile, warps[w - 1])) };
+            for k in 0..strips.len() {
+                let first = t + w * warp + k * strip;
+                let mut before = if k == 0 { before_warp } else { Some(after(before_warp, strips[k - 1])) };
+                for p in first..n.min(first + strip) {
+                    let with = if p + 1 < first + strip {
+                        before.map_or_else(|| lift(p), |before| push(before, p))
+                    } else if k < 31 {
+                        after(before_warp, strips[k])
+                    } else {
+                        after(before_tile, warps[w])
+                    };
+                    results.push(match before {
+                        _ if !form.exclusive => op.finish(with),
+                        Some(before) => op.finish(before),
+                        None => op.finish_empty(),
+                    });
+                    before = Some(with);
+                }
+            }
+        }
+        before_tile = Some(after(before_tile, warps[warps.len() - 1]));
+    }
+    if form.reverse {
+        results.reverse();
+    }
+    results
+}
+
+const FORMS: [Form; 4] = [
+    Form { exclusive: false, reverse: false },
+    Form { exclusive: true, reverse: false },
+    Form { exclusive: false, reverse: true },
+    Form { exclusive: true, reverse: true },
+];
+
+fn formed<Op: Monoid>(scanner: &Scanner<Op>, form: Form, initial: Option<Op::Acc>) -> Scanner<Op> {
+    let mut scanner = scanner.clone();
+    if form.exclusive {
+        scanner = scanner.exclusive();
+    }
+    if form.reverse {
+        scanner = scanner.reverse();
+    }
+    initial.map_or(scanner.clone(), |initial| scanner.with_initial(initial))
+}
+
+/// Around every boundary.
+fn lengths(tiling: Tiling) -> Vec<usize> {
+    let (strip, warp, tile) = (tiling.strip as usize, tiling.warp() as usize, tiling.tile() as usize);
+    vec![
+        0,
+        1,
+        2,
+        strip,
+        strip + 1,
+        warp - 1,
+        warp,
+        warp + 1,
+        2 * warp + strip + 3,
+        tile - 1,
+        tile,
+        tile + 1,
+        3 * tile + warp + 5,
+        5 * tile,
+    ]
+}
+
+fn check<Op: Monoid<Item: Worth>>(op: Op)
+where
+    Op::Output: PartialEq + core::fmt::Debug,
+{
+    let cpu = Engine::cpu().scanner(op).unwrap();
+    let initial = op.lift(Op::Item::of(77), 99);
+    for (k, n) in lengths(Tiling::of::<Op>()).into_iter().enumerate() {
+        // From a misaligned start, between what must not be touched: the simulator knows the slice alone.
+        let offset = k % 5;
+        let all = numbers::<Op::Item>(n + offset);
+        let items = &all[offset..];
+        for form in FORMS {
+            for initial in [None, Some(initial)] {
+                if initial.is_some() && k % 3 != 0 {
+                    continue;
+                }
+                let expected = defined(&op, items, form, initial);
+                let seed = (k * 7 + form.exclusive as usize) as u64;
+                let sim = formed(&engine(seed).scanner(op).unwrap(), form, initial);
+                let mut room = vec![op.finish_empty(); n + 3];
+                sim.scan_into(items, &mut room[1..n + 1]).unwrap();
+                assert!(room[1..n + 1] == expected, "{n} items, {form:?}: the simulator");
+                assert!(
+                    formed(&cpu, form, initial).scan(items).unwrap() == expected,
+                    "{n} items, {form:?}: the CPU"
+                );
+                scan::scan(&op, items, form, initial, &mut room[..n]);
+                assert!(room[..n] == expected, "{n} items, {form:?}: the definition");
+            }
+        }
+    }
+}
+
+#[test]
+fn bytes_to_wide_results() {
+    check::<Bytes>(grouping());
+}
+
+#[test]
+fn words_whose_order_matters() {
+    check::<Words>(grouping());
+}
+
+#[test]
+fn wide_accumulators() {
+    check::<Wide>(grouping());
+}
+
+#[test]
+fn items_that_make_no_vector() {
+    check::<Triples>(grouping());
+}
+
+#[test]
+fn results_in_the_place_of_items() {
+    let op: Same = grouping();
+    let (cpu, tile) = (Engine::cpu().scanner(op).unwrap(), Tiling::of::<Same>().tile() as usize);
+    for n in [0, 1, 100, tile, 3 * tile + 11] {
+        let items: Vec<u64> = numbers(n);
+        for form in FORMS {
+            let expected = defined(&op, &items, form, None);
+            for scanner in [&cpu, &engine(n as u64).scanner(op).unwrap()] {
+                let mut all = [&[7, 7, 7], &items[..], &[7, 7]].concat();
+                formed(scanner, form, None).scan_in_place(&mut all[3..n + 3]).unwrap();
+                assert!(all[3..n + 3] == expected, "{n} items, {form:?}, {scanner:?}");
+                assert!(all[..3] == [7; 3] && all[n + 3..] == [7; 2]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_result_depends_on_no_item_behind_it_and_exclusive_ones_are_inclusive_ones() {
+    let op: Words = grouping();
+    let items: Vec<u32> = numbers(4 * Tiling::of::<Words>().tile() as usize);
+    for scanner in [Engine::cpu().scanner(op).unwrap(), engine(3).scanner(op).unwrap()] {
+        let all = scanner.scan(&items).unwrap();
+        assert!(scanner.exclusive().scan(&items).unwrap()[1..] == all[..items.len() - 1]);
+        for n in [1, 31, 1000, 5000, 12_000] {
+            assert!(scanner.scan(&items[..n]).unwrap() == all[..n], "{n} items");
+        }
+    }
+}
+
+#[test]
+fn no_operand_is_lost_repeated_or_moved() {
+    let tile = Tiling::of::<Join>().tile() as usize;
+    for (seed, n) in [(1, 571), (2, 600), (3, 40 * tile + 17), (4, 70 * tile)] {
+        let items: Vec<[i32; 2]> = (0..n as i32).map(|i| [i, i]).collect();
+        // Many at once look back over more than one window.
+        let resident_blocks = if n > 50 * tile { 60 } else { 3 };
+        let scanner = resident(seed, resident_blocks).scanner(Join).unwrap();
+        let left = scanner.scan(&items).unwrap();
+        assert!(left.iter().enumerate().all(|(i, &found)| found == [0, i as i32]), "{n} items");
+        let right = scanner.reverse().scan(&items).unwrap();
+        assert!(right.iter().enumerate().all(|(i, &found)| found == [i as i32, n as i32 - 1]), "{n} items");
+    }
+}
+
+#[test]
+fn rows_and_axes_have_the_bits_of_lines_alone() {
+    let op: Words = grouping();
+    let tile = Tiling::of::<Words>().tile() as usize;
+    for scanner in [Engine::cpu().scanner(op).unwrap(), engine(5).scanner(op).unwrap()] {
+        for (m, n) in [(3, 1), (5, 33), (2, tile), (3, 2 * tile + 9)] {
+            let items: Vec<u32> = numbers(m * n);
+            for form in FORMS {
+                let scanner = formed(&scanner, form, None);
+                let expected: Vec<u64> =
+                    items.chunks(n).flat_map(|row| defined(&op, row, form, None)).collect();
+                assert!(
+                    scanner.scan_rows(&items, n as u64).unwrap() == expected,
+                    "{m} rows of {n}, {form:?}"
+                );
+            }
+        }
+        let error = scanner.scan_rows(&[1, 2, 3], 2).unwrap_err();
+        assert_eq!(error, Error::RaggedRows { items: 3, n: 2 });
+    }
+}
+
+#[test]
+fn segments_have_the_bits_of_segments_alone() {
+    let op: Words = grouping();
+    let lengths = [3, 0, 700, 700, 700, 1, 1, 9000, 0, 0, 40];
+    let items: Vec<u32> = numbers(lengths.iter().sum::<usize>());
+    let plan = SegmentPlan::from_lengths(&lengths.map(|n| n as u64)).unwrap();
+    let mut rest = &items[..];
+    let mut expected = Vec::new();
+    for n in lengths {
+        let (segment, behind) = rest.split_at(n);
+        expected.extend(defined(&op, segment, Form::default(), None));
+        rest = behind;
+    }
+    for scanner in [Engine::cpu().scanner(op).unwrap(), engine(6).scanner(op).unwrap()] {
+        assert!(scanner.scan_segments(&items, &plan).unwrap() == expected, "{scanner:?}");
+        let error = scanner.scan_segments(&items[1..], &plan).unwrap_err();
+        assert!(matches!(error, Error::SegmentOutOfRange { .. }), "{error}");
+    }
+}
+
+#[test]
+fn what_earlier_launches_left_is_never_taken_for_this_one_s() {
+    let tiling = Tiling::of::<Sum<u32>>();
+    let n = 6 * tiling.tile();
+    let items: Vec<u32> = numbers(n as usize);
+    let entry = TABLE.find_in::<Sum<u32>>(Family::Scans).unwrap().entries[0];
+    let pairs = 6 * record_pairs(4) + 5;
+    let mut records = vec![[0_u64; 2]; pairs];
+    // The last two epochs, and the first ones after them.
+    let mut counter = [((1_u64 << 31) - 3) << 32];
+    // Long and short ones in turn: the short ones leave old records behind theirs.
+    for (launch, tiles) in [6, 2, 6, 3, 2, 6, 5, 6].into_iter().enumerate() {
+        let len = tiles as u64 * tiling.tile();
+        let (items, mut sums) = (&items[..len as usize], vec![0_u32; len as usize]);
+        let params = ScanParams {
+            input: items.as_ptr(),
+            output: sums.as_mut_ptr(),
+            n: len,
+            rows: Rows { stride: 1, inner_stride: 1, outer_stride: 0, inner: 1 },
+            counter: counter.as_mut_ptr(),
+            records: records.as_mut_ptr(),
+            capacity: pairs as u64,
+            tiles,
+            exclusive: 0,
+            has_initial: 1,
+            padding: 0,
+            // Another one each time, so that stale sums are wrong sums.
+            initial: launch as u32,
+            op: Sum::<u32>::new(),
+        };
+        let options = Options {
+            schedule: Schedule::Concurrent { seed: launch as u64 },
+            resident_blocks: 3,
+            ..Options::default()
+        }
+        .buffer(Buffer::read_only("input", items))
+        .buffer(Buffer::writable("output", &mut sums))
+        .buffer(Buffer::writable("counter", &mut counter))
+        .buffer(Buffer::writable("records", &mut records));
+        let address = (&raw const params).expose_provenance();
+        sim::launch(&Launch::new("forward", tiles, tiling.threads), &options, || {
+            // SAFETY: the parameters of that kernel, which outlive the launch.
+            unsafe { (entry.simulate)(ptr::with_exposed_provenance(address)) }
+        })
+        .unwrap();
+        let mut sum = launch as u32;
+        for (i, &item) in items.iter().enumerate() {
+            sum = sum.wrapping_add(item);
+            assert_eq!(sums[i], sum, "launch {launch}, item {i}");
+        }
+        let epoch = ((1_u64 << 31) - 3 + launch as u64 + 1) % ((1 << 31) - 1);
+        assert_eq!(counter, [epoch << 32], "launch {launch}");
+    }
+}
+
+#[test]
+fn lengths_that_differ_are_refused() {
+    let scanner = Engine::cpu().scanner(Sum::<u32>::new()).unwrap();
+    let error = scanner.scan_into(&[1, 2, 3], &mut [0; 2]).unwrap_err();
+    assert_eq!(error, Error::ResultsLength { items: 3, room: 2 });
+    let error = Engine::sim().scanner(Sum::<u32>::new()).unwrap_err();
+    assert!(
+        error.to_string().contains("`my_operator_scan => Sum<u32, u32>,` to the `scan_kernels!`"),
+        "{error}"
+    );
+}

@@ -1,0 +1,293 @@
+//! Scans on the GPU give the bits of the CPU's: every kind of operator, every form, around every boundary, from every start,
+//! on many streams at once and in graphs that are replayed, past 2^32 items, and with guards around what is written.
+
+use std::ptr;
+
+use warpfold::{
+    ArgMax, Compose, Engine, Error, Max, Monoid, Plain, Product, Scanner, Sum,
+    cuda::{
+        DeviceArray, DeviceView, DeviceViewMut, StreamRef,
+        cust::{
+            context::Context,
+            device::Device,
+            stream::{Stream, StreamFlags},
+            sys::{self, CUgraph, CUgraphExec, CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL},
+        },
+    },
+    monoid::scan::Tiling,
+};
+
+use crate::support::{Random, apart, gpu, matrix::Data};
+
+/// Bytes before and after results.
+const GUARD: usize = 64;
+/// What they are filled with.
+const GUARD_BYTE: u8 = 0xa5;
+
+/// The bytes of plain data.
+fn bytes<T: Plain>(items: &[T]) -> &[u8] {
+    // SAFETY: plain data has no padding.
+    unsafe { std::slice::from_raw_parts(items.as_ptr().cast(), size_of_val(items)) }
+}
+
+fn ordinary<T: Data>(n: usize, seed: u64) -> Vec<T> {
+    let mut random = Random::new(seed);
+    (0..n).map(|_| T::ordinary(&mut random)).collect()
+}
+
+/// Scans on the device between guards, the result beginning `offset` results behind an aligned address.
+fn scan<Op: Monoid>(
+    gpu: &Engine,
+    scanner: &Scanner<Op>,
+    items: DeviceView<'_, Op::Item>,
+    (n, inner): (u64, u64),
+    offset: usize,
+) -> Vec<u8> {
+    let size = size_of::<Op::Output>();
+    let (at, len) = (GUARD + offset * size, items.len() as usize * size);
+    let array = DeviceArray::from_slice(gpu, &vec![GUARD_BYTE; at + len + GUARD]).unwrap();
+    // SAFETY: within the array, which lives until the results have been copied, which waits.
+    unsafe {
+        let mut results = DeviceViewMut::from_raw(array.address() + at as u64, items.len());
+        scanner.enqueue_axis(&items, n, inner, &mut results, StreamRef::default_stream()).unwrap();
+    }
+    let all = array.to_vec().unwrap();
+    let guards = all[..at].iter().chain(&all[at + len..]);
+    assert!(guards.copied().all(|byte| byte == GUARD_BYTE), "a guard was overwritten");
+    all[at..at + len].to_vec()
+}
+
+fn forms<Op: Monoid>(scanner: &Scanner<Op>, initial: Op::Acc) -> [Scanner<Op>; 5] {
+    let (exclusive, reverse) = (scanner.exclusive(), scanner.reverse());
+    [scanner.clone(), reverse.exclusive(), exclusive.with_initial(initial), exclusive, reverse]
+}
+
+fn check<Op: Monoid>(op: Op)
+where
+    Op::Item: Data,
+{
+    let Some(gpu) = gpu() else { return };
+    let tiling = Tiling::of::<Op>();
+    let (strip, warp, tile) = (tiling.strip as usize, tiling.warp() as usize, tiling.tile() as usize);
+    let on = forms(&gpu.scanner(op).unwrap(), op.lift(ordinary(1, 3)[0], 5));
+    let cpu = forms(&Engine::cpu().scanner(op).unwrap(), op.lift(ordinary(1, 3)[0], 5));
+    let lengths = [
+        1,
+        strip,
+        strip + 1,
+        warp - 1,
+        warp,
+        warp + 1,
+        tile - 1,
+        tile,
+        tile + 1,
+        3 * tile + 7,
+        300 * tile + 11,
+    ];
+    for (k, n) in lengths.into_iter().enumerate() {
+        let all: Vec<Op::Item> = ordinary(n + 3, k as u64);
+        let array = DeviceArray::from_slice(&gpu, &all).unwrap();
+        for offset in 0..4 {
+            if offset > 1 && n > 4 * tile {
+                continue;
+            }
+            let items = &all[offset.min(3)..n + offset.min(3)];
+            let view = array.view().slice(offset.min(3) as u64..(n + offset.min(3)) as u64).unwrap();
+            for (f, (gpu_form, cpu_form)) in on.iter().zip(&cpu).enumerate() {
+                // Some starts for some forms: all together for the first.
+                if f > 0 && (offset + f) % 4 > 1 {
+                    continue;
+                }
+                let found = scan(&gpu, gpu_form, view, (n as u64, 1), (offset * 3 + f) % 4);
+                let expected = cpu_form.scan(items).unwrap();
+                let differs = found.iter().zip(bytes(&expected)).position(|(a, b)| a != b);
+                let at = differs.map(|at| at / size_of::<Op::Output>());
+                assert_eq!(at, None, "first result that differs of {n} from {offset}, {:?}", gpu_form.form());
+            }
+        }
+    }
+    let items = ordinary(2 * tile + 3, 8);
+    assert!(bytes(&on[0].scan(&items).unwrap()) == bytes(&cpu[0].scan(&items).unwrap()), "from host memory");
+}
+
+#[test]
+fn sums_of_f32() {
+    check(Sum::<f32>::new());
+}
+
+#[test]
+fn sums_of_f64() {
+    check(Sum::<f64>::new());
+}
+
+#[test]
+fn sums_of_integers() {
+    check(Sum::<i32>::new());
+    check(Sum::<i64>::new());
+}
+
+#[test]
+fn sums_of_bytes_in_wider_types() {
+    check(Sum::<u8, u32>::new());
+    check(Sum::<u8, u64>::new());
+}
+
+#[test]
+fn extremes_and_products() {
+    check(Max::<f64>::new());
+    check(ArgMax::<f32>::new());
+    check(Product::<f32>::new());
+}
+
+#[test]
+fn functions_whose_order_matters() {
+    check(Compose::<f32>::new());
+}
+
+#[test]
+fn rows_columns_and_places_of_their_own() {
+    let Some(gpu) = gpu() else { return };
+    let (on, cpu) =
+        (gpu.scanner(Sum::<f32>::new()).unwrap(), Engine::cpu().scanner(Sum::<f32>::new()).unwrap());
+    for (outer, n, inner) in
+        [(1, 5, 3), (7, 100, 1), (3, 20_000, 1), (1, 9000, 5), (4, 8000, 3), (3000, 3, 2)]
+    {
+        let items: Vec<f32> = ordinary(outer * n * inner, 9);
+        let array = DeviceArray::from_slice(&gpu, &items).unwrap();
+        let found = scan(&gpu, &on, array.view(), (n as u64, inner as u64), 0);
+        let mut expected = vec![0.0_f32; items.len()];
+        for line in 0..outer * inner {
+            let at = |i: usize| line / inner * n * inner + i * inner + line % inner;
+            let alone: Vec<f32> = (0..n).map(|i| items[at(i)]).collect();
+            for (i, sum) in cpu.scan(&alone).unwrap().into_iter().enumerate() {
+                expected[at(i)] = sum;
+            }
+        }
+        assert!(found == bytes(&expected), "{outer} x {n} x {inner}");
+    }
+    for n in [1, 7168, 100_000] {
+        let items: Vec<f32> = ordinary(n, 4);
+        let mut array = DeviceArray::from_slice(&gpu, &items).unwrap();
+        // SAFETY: left alone until the copy, which waits.
+        unsafe { on.reverse().enqueue_in_place(&mut array, StreamRef::default_stream()).unwrap() };
+        assert!(
+            bytes(&array.to_vec().unwrap()) == bytes(&cpu.reverse().scan(&items).unwrap()),
+            "{n} in place"
+        );
+        let mut copied = items.clone();
+        on.scan_in_place(&mut copied).unwrap();
+        assert!(bytes(&copied) == bytes(&cpu.scan(&items).unwrap()), "{n} in place from host memory");
+    }
+}
+
+#[test]
+fn many_streams_at_once_never_hang_and_never_differ() {
+    let Some(gpu) = gpu() else { return };
+    let _context = Context::new(Device::get_device(0).unwrap()).unwrap();
+    let (sums, maps) = (gpu.scanner(Sum::<f64>::new()).unwrap(), gpu.scanner(Compose::<f32>::new()).unwrap());
+    let n = 150_001;
+    let (items, functions): (Vec<f64>, Vec<_>) = (ordinary(n, 1), ordinary(n, 2));
+    let expected_sums = Engine::cpu().scanner(Sum::<f64>::new()).unwrap().scan(&items).unwrap();
+    let expected_maps = Engine::cpu().scanner(Compose::<f32>::new()).unwrap().scan(&functions).unwrap();
+    let items = DeviceArray::from_slice(&gpu, &items).unwrap();
+    let functions = DeviceArray::from_slice(&gpu, &functions).unwrap();
+    let streams: Vec<Stream> =
+        (0..64).map(|_| Stream::new(StreamFlags::NON_BLOCKING, None).unwrap()).collect();
+    // SAFETY: written before they are read.
+    let mut outputs: Vec<_> = (0..64)
+        .map(|_| unsafe { (DeviceArray::uninit(&gpu, n).unwrap(), DeviceArray::uninit(&gpu, n).unwrap()) })
+        .collect();
+    for round in 0..8 {
+        for _ in 0..2 {
+            for (stream, (sum, map)) in streams.iter().zip(&mut outputs) {
+                // SAFETY: left alone until the streams have been waited for.
+                unsafe {
+                    sums.enqueue(&items, sum, stream).unwrap();
+                    maps.enqueue(&functions, map, stream).unwrap();
+                }
+            }
+        }
+        streams.iter().for_each(|stream| stream.synchronize().unwrap());
+        for (k, (sum, map)) in outputs.iter().enumerate() {
+            if (k + round) % 4 == 0 {
+                assert!(bytes(&sum.to_vec().unwrap()) == bytes(&expected_sums), "round {round}, stream {k}");
+                assert!(bytes(&map.to_vec().unwrap()) == bytes(&expected_maps), "round {round}, stream {k}");
+            }
+        }
+    }
+}
+
+#[test]
+fn replayed_graphs_never_take_what_earlier_runs_left() {
+    let Some(gpu) = gpu() else { return };
+    let _apart = apart();
+    let _context = Context::new(Device::get_device(0).unwrap()).unwrap();
+    let sum = gpu.scanner(Sum::<i32>::new()).unwrap();
+    let stream = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
+    let (long, short) = (200_000, 50_000);
+    let items: Vec<i32> = ordinary(long, 6);
+    let mut array = DeviceArray::from_slice(&gpu, &items).unwrap();
+    let mut first = DeviceArray::from_slice(&gpu, &vec![0_i32; long]).unwrap();
+    let mut second = DeviceArray::from_slice(&gpu, &vec![0_i32; short]).unwrap();
+    let (mut graph, mut executable): (CUgraph, CUgraphExec) = (ptr::null_mut(), ptr::null_mut());
+    // SAFETY: a live stream, valid places for the answers; the arrays outlive the graph.
+    unsafe {
+        let begin = || sys::cuStreamBeginCapture_v2(stream.as_inner(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+        assert_eq!(begin() as u32, 0);
+        let error = sum.enqueue(&array, &mut first, &stream).unwrap_err();
+        assert!(matches!(error, Error::WarmUpFirst { .. }), "{error}");
+        assert_eq!(sys::cuStreamEndCapture(stream.as_inner(), &mut graph) as u32, 0);
+        sys::cuGraphDestroy(graph);
+        sum.warm_up(long as u64).unwrap();
+        assert_eq!(begin() as u32, 0);
+        sum.enqueue(&array, &mut first, &stream).unwrap();
+        sum.reverse().enqueue(&array.view().slice(..short as u64).unwrap(), &mut second, &stream).unwrap();
+        assert_eq!(sys::cuStreamEndCapture(stream.as_inner(), &mut graph) as u32, 0);
+        assert_eq!(sys::cuGraphInstantiateWithFlags(&mut executable, graph, 0) as u32, 0);
+    }
+    let cpu = Engine::cpu().scanner(Sum::<i32>::new()).unwrap();
+    for round in 0..50 {
+        // Other items each time, so that what is stale is wrong.
+        let items: Vec<i32> = items.iter().map(|item| item.wrapping_add(round)).collect();
+        array.copy_from_slice(&items).unwrap();
+        // SAFETY: a live executable and stream.
+        assert_eq!(unsafe { sys::cuGraphLaunch(executable, stream.as_inner()) } as u32, 0);
+        stream.synchronize().unwrap();
+        assert!(first.to_vec().unwrap() == cpu.scan(&items).unwrap(), "round {round}");
+        assert!(second.to_vec().unwrap() == cpu.reverse().scan(&items[..short]).unwrap(), "round {round}");
+    }
+    // SAFETY: ours, and the stream has been waited for.
+    unsafe {
+        sys::cuGraphExecDestroy(executable);
+        sys::cuGraphDestroy(graph);
+    }
+}
+
+#[test]
+fn more_than_2_to_the_32_items() {
+    let Some(gpu) = gpu() else { return };
+    let sum = gpu.scanner(Sum::<u8, u32>::new()).unwrap();
+    let n = (1_usize << 32) + 12_345;
+    // SAFETY: filled below, and written before it is read.
+    let room = unsafe { (DeviceArray::<u8>::uninit(&gpu, n), DeviceArray::<u32>::uninit(&gpu, n)) };
+    let (Ok(items), Ok(mut sums)) = room else {
+        eprintln!("skipped: 20 GiB of device memory are not free");
+        return;
+    };
+    let _context = Context::new(Device::get_device(0).unwrap()).unwrap();
+    // SAFETY: the array's own bytes, and left alone until the copies, which wait.
+    unsafe {
+        assert_eq!(sys::cuMemsetD8_v2(items.address(), 3, n) as u32, 0);
+        sum.enqueue(&items, &mut sums, StreamRef::default_stream()).unwrap();
+        assert_eq!(sys::cuCtxSynchronize() as u32, 0);
+    }
+    for start in [0, (1 << 31) - 50, (1_usize << 32) - 50, n - 100] {
+        let mut some = [0_u32; 100];
+        let from = sums.address() + 4 * start as u64;
+        // SAFETY: within the array.
+        assert_eq!(unsafe { sys::cuMemcpyDtoH_v2(some.as_mut_ptr().cast(), from, 400) } as u32, 0);
+        for (i, found) in some.into_iter().enumerate() {
+            assert_eq!(found, 3_u32.wrapping_mul((start + i + 1) as u32), "result {}", start + i);
+        }
+    }
+}
