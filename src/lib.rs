@@ -26,8 +26,8 @@ pub use engine::{BUILTINS, Engine, SEGMENTS};
 pub use warpfold_host::cuda;
 pub use warpfold_host::{
     Backend, Columns, ColumnsMut, DeviceInfo, EngineInfo, Error, Input, Items, Reducer, Schedule,
-    SegmentPlan, SegmentReducer, SimOptions, Source, Strided, cpu, cuda_devices, module, plan, segments,
-    source,
+    SegmentPlan, SegmentReducer, SimOptions, Source, Strided, beside, cpu, cuda_devices, module, plan,
+    segments, source,
 };
 pub use warpfold_monoid as monoid;
 pub use warpfold_monoid::{

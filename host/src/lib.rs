@@ -39,4 +39,4 @@ pub use input::{Input, Items, Source, Strided};
 pub use reducer::Reducer;
 pub use segments::{SegmentPlan, SegmentReducer};
 pub use sim::{Schedule, SimOptions};
-pub use warpfold_gpu_kernels::source;
+pub use warpfold_gpu_kernels::{beside, source};

@@ -22,6 +22,8 @@ pub(crate) struct SegmentSimulator {
     options: SimOptions,
     export: &'static Export,
     facts: DeviceFacts,
+    /// More memory that the operator accesses.
+    pub(crate) buffers: Vec<Buffer>,
 }
 
 /// What a launch is called, and how it is described if it fails.
@@ -43,7 +45,7 @@ impl SegmentSimulator {
             return Err(Error::OperatorTooLarge { bytes, limit: PARAMETER_BYTES });
         }
         check_descriptor::<Op>(export)?;
-        Ok(SegmentSimulator { options, export, facts })
+        Ok(SegmentSimulator { options, export, facts, buffers: Vec::new() })
     }
 
     pub(crate) fn plan<Op: Monoid>(
@@ -91,7 +93,7 @@ impl SegmentSimulator {
         let name =
             Name { kernel: plan.kernel(), grid: plan.grid, block: plan.block, n: problem.m * problem.n };
         let options = self
-            .options(Vec::new())
+            .options()
             .buffer(Buffer {
                 name: "input".into(),
                 start: items.0.addr(),
@@ -136,7 +138,7 @@ impl SegmentSimulator {
         let n = items.len() as u64;
         let most = self.facts.max_grid_x as usize;
         let options = self
-            .options(Vec::new())
+            .options()
             .buffer(Buffer::read_only("input", items))
             .buffer(Buffer::read_only("begins", begins))
             .buffer(Buffer::read_only("ends", ends))
@@ -163,8 +165,9 @@ impl SegmentSimulator {
         Ok(())
     }
 
-    fn options(&self, buffers: Vec<Buffer>) -> Options {
+    fn options(&self) -> Options {
         let SimOptions { schedule, resident_blocks, stack_bytes } = self.options;
+        let buffers = self.buffers.clone();
         Options { schedule, resident_blocks, stack_bytes, buffers, ..Options::default() }
     }
 
