@@ -26,7 +26,7 @@ pub use engine::{BUILTINS, Engine, SCANS, SEGMENTS};
 pub use warpfold_host::cuda;
 pub use warpfold_host::{
     Backend, Columns, ColumnsMut, DeviceInfo, EngineInfo, Error, Input, Items, Reducer, Scanner, Schedule,
-    SegmentPlan, SegmentReducer, SimOptions, Source, Strided, cpu, cuda_devices, module, plan, scans,
+    SegmentPlan, SegmentReducer, SimOptions, Source, Strided, beside, cpu, cuda_devices, module, plan, scans,
     segments, source,
 };
 pub use warpfold_monoid as monoid;

@@ -22,6 +22,7 @@
 #![no_std]
 
 pub mod any_order;
+pub mod beside;
 pub mod block;
 pub mod device;
 pub mod export;

@@ -62,6 +62,15 @@ pub trait Source: Plain {
     /// The items.
     type Item: Plain;
 
+    /// Is [`for_segment`](Source::for_segment) anything but the source itself?
+    const PER_SEGMENT: bool = false;
+
+    /// What it is for segment `k`: see [`Monoid::for_segment`].
+    #[inline(always)]
+    fn for_segment(&self, _k: u64) -> Self {
+        *self
+    }
+
     /// Item `index`. A reduction asks for each item once, in no promised order.
     ///
     /// # Safety
@@ -74,6 +83,15 @@ pub trait Source: Plain {
 pub trait Sink: Plain {
     /// The items.
     type Item: Plain;
+
+    /// Is [`for_segment`](Sink::for_segment) anything but the sink itself?
+    const PER_SEGMENT: bool = false;
+
+    /// What it is for segment `k`: see [`Monoid::for_segment`].
+    #[inline(always)]
+    fn for_segment(&self, _k: u64) -> Self {
+        *self
+    }
 
     /// Writes item `index`.
     ///
@@ -122,6 +140,13 @@ macro_rules! array {
             /// The same for a launch of the simulator, which is to check accesses.
             pub const fn checked(self) -> Self {
                 $name { checked: 1, ..self }
+            }
+
+            /// The same from an item on that is so far away.
+            #[inline(always)]
+            pub(crate) fn moved(self, items: i64) -> Self {
+                let bytes = items.wrapping_mul(size_of::<T>() as i64);
+                $name { address: self.address.wrapping_add_signed(bytes), ..self }
             }
 
             #[inline(always)]
@@ -236,6 +261,12 @@ macro_rules! zip {
 
         impl<$($part: Source),+> Source for $zip<$($part),+> {
             type Item = fused::$parts<$($part::Item),+>;
+            const PER_SEGMENT: bool = $($part::PER_SEGMENT)||+;
+            #[inline(always)]
+            fn for_segment(&self, k: u64) -> Self {
+                let $zip($($value),+) = *self;
+                $zip($($value.for_segment(k)),+)
+            }
             #[inline(always)]
             unsafe fn get(&self, index: u64) -> Self::Item {
                 let $zip($($value),+) = *self;
@@ -246,6 +277,12 @@ macro_rules! zip {
 
         impl<$($part: Sink),+> Sink for $zip<$($part),+> {
             type Item = fused::$parts<$($part::Item),+>;
+            const PER_SEGMENT: bool = $($part::PER_SEGMENT)||+;
+            #[inline(always)]
+            fn for_segment(&self, k: u64) -> Self {
+                let $zip($($value),+) = *self;
+                $zip($($value.for_segment(k)),+)
+            }
             #[inline(always)]
             #[allow(non_snake_case)]
             unsafe fn put(&self, index: u64, item: Self::Item) {
@@ -294,6 +331,12 @@ unsafe impl<S: Plain, F: Plain, D: Plain> Plain for MapOut<S, F, D> {
 
 impl<S: Source, F: MapFn<From = S::Item>, D: Sink<Item = F::To>> Source for MapOut<S, F, D> {
     type Item = S::Item;
+    const PER_SEGMENT: bool = S::PER_SEGMENT || F::PER_SEGMENT || D::PER_SEGMENT;
+    #[inline(always)]
+    fn for_segment(&self, k: u64) -> Self {
+        let MapOut { source, sink, map } = *self;
+        MapOut { source: source.for_segment(k), sink: sink.for_segment(k), map: map.for_segment(k) }
+    }
     #[inline(always)]
     unsafe fn get(&self, index: u64) -> S::Item {
         let MapOut { source, sink, map } = *self;
@@ -342,6 +385,12 @@ impl<Op: Monoid, S: Source<Item = Op::Item>> Monoid for Over<Op, S> {
     type Empty = Op::Empty;
     const COMMUTATIVE: bool = Op::COMMUTATIVE;
     const ANY_ORDER: bool = Op::ANY_ORDER;
+    const PER_SEGMENT: bool = Op::PER_SEGMENT || S::PER_SEGMENT;
+    #[inline(always)]
+    fn for_segment(&self, k: u64) -> Self {
+        let Over { op, source } = *self;
+        Over { op: op.for_segment(k), source: source.for_segment(k) }
+    }
     #[inline(always)]
     fn identity(&self) -> Op::Acc {
         let Over { op, .. } = *self;
@@ -443,6 +492,12 @@ impl<Op: Monoid> Monoid for InitialAt<Op> {
     type Empty = GivesIdentity;
     const COMMUTATIVE: bool = Op::COMMUTATIVE;
     const ANY_ORDER: bool = Op::ANY_ORDER;
+    const PER_SEGMENT: bool = Op::PER_SEGMENT;
+    #[inline(always)]
+    fn for_segment(&self, k: u64) -> Self {
+        let InitialAt { op, initial } = *self;
+        InitialAt { op: op.for_segment(k), initial }
+    }
     #[inline(always)]
     fn identity(&self) -> Op::Acc {
         let InitialAt { op, .. } = *self;

@@ -20,10 +20,25 @@ pub struct Preparation<'a> {
     buffers: Vec<Buffer>,
     #[cfg(feature = "cuda")]
     copies: Vec<Box<dyn Any>>,
-    after: Vec<Box<dyn FnOnce() -> Result<(), Error> + 'a>>,
+    after: Vec<Box<dyn FnMut() -> Result<(), Error> + 'a>>,
 }
 
 impl Preparation<'_> {
+    /// The length of what was prepared last; what comes next may have another.
+    pub(crate) fn take_len(&mut self) -> u64 {
+        self.len.take().unwrap_or(0)
+    }
+
+    /// What the simulator is to let kernels access.
+    pub(crate) fn buffers(&self) -> Vec<Buffer> {
+        self.buffers.clone()
+    }
+
+    /// Gets what was written to where it belongs.
+    pub(crate) fn conclude(&mut self) -> Result<(), Error> {
+        self.after.iter_mut().try_for_each(|after| after())
+    }
+
     /// Takes note of a column's length, which must be that of all.
     fn note(&mut self, len: u64) -> Result<(), Error> {
         match *self.len.get_or_insert(len) {
@@ -313,14 +328,12 @@ impl Engine {
     fn reduce_positions<Op: Monoid, S: Source<Item = Op::Item>>(
         &self,
         op: Over<Op, S>,
-        preparation: Preparation<'_>,
+        mut preparation: Preparation<'_>,
     ) -> Result<Value<Op>, Error> {
         let n = preparation.len.unwrap_or(0);
         let n = usize::try_from(n).map_err(|_| Error::HostMemory { needed: n })?;
-        let value = self.reducer(op)?.reduce_with(Position::before(n), preparation.buffers)?;
-        for after in preparation.after {
-            after()?;
-        }
+        let value = self.reducer(op)?.reduce_with(Position::before(n), preparation.buffers())?;
+        preparation.conclude()?;
         Ok(value)
     }
 }

@@ -295,13 +295,37 @@ pub enum Error {
         /// Items of the array.
         len: u64,
     },
-    /// Something that the engine's backend does not do.
-    #[error("{what} are not done on the {backend} backend: use `Engine::cpu`")]
-    NotOnBackend {
-        /// What was asked for.
+    /// An array beside segments that does not suit them.
+    #[error(
+        "array {number} beside the segments has {has} {what}, {needed} are needed: pass one of that size"
+    )]
+    BesideUnfit {
+        /// Which array, counted from 0.
+        number: usize,
+        /// What it has too many or too few of.
+        what: &'static str,
+        /// How many it has.
+        has: u64,
+        /// How many it should have.
+        needed: u64,
+    },
+    /// An array beside the segments of one plan, for a reduction of others.
+    #[error(
+        "array {number} lies beside the segments of another plan: reduce those that `Side::places` was given"
+    )]
+    BesideOtherSegments {
+        /// Which array, counted from 0.
+        number: usize,
+    },
+    /// Places that would be written more than once.
+    #[error(
+        "an array to be written has places for several items ({what} {at}): give each a place of its own"
+    )]
+    SharedPlaces {
+        /// What they share.
         what: &'static str,
         /// Where.
-        backend: crate::Backend,
+        at: u64,
     },
     /// Strides that are not one for each axis.
     #[error("{axes} axes have {strides} strides: pass one for each")]

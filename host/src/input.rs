@@ -23,6 +23,18 @@ pub enum Source<'a, T> {
     Device(crate::cuda::DeviceView<'a, T>),
 }
 
+impl<T: Plain> Source<'_, T> {
+    /// How many items there are.
+    pub(crate) fn count(&self) -> u64 {
+        match self {
+            Source::Host(items) => items.len() as u64,
+            Source::Strided(items) => items.len(),
+            #[cfg(feature = "cuda")]
+            Source::Device(view) => view.len(),
+        }
+    }
+}
+
 /// An array of items that [`Reducer::reduce`](crate::Reducer::reduce) takes.
 ///
 /// Slices, vectors, arrays, and with the feature `ndarray` its arrays and views, of any number of axes and with any

@@ -42,4 +42,4 @@ pub use reducer::Reducer;
 pub use scans::Scanner;
 pub use segments::{SegmentPlan, SegmentReducer};
 pub use sim::{Schedule, SimOptions};
-pub use warpfold_gpu_kernels::source;
+pub use warpfold_gpu_kernels::{beside, source};

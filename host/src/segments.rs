@@ -40,6 +40,7 @@ use crate::{
     sim::SegmentSimulator,
 };
 
+mod beside;
 #[cfg(feature = "cuda")]
 mod device;
 mod irregular;
@@ -49,6 +50,7 @@ mod nd;
 mod problem;
 mod tables;
 
+pub use beside::{Attached, ByAxes, ByItem, ByPlace, BySegment, SegmentsBeside, Side, Sides, SidesMut};
 pub use irregular::{Offset, SegmentPlan};
 pub(crate) use layout::Walk;
 pub use layout::{Axis, Layout};
@@ -119,6 +121,14 @@ impl<Op: Monoid> SegmentReducer<Op> {
     #[must_use]
     pub fn with_settings(&self, settings: SegmentSettings) -> Self {
         SegmentReducer { settings, ..self.clone() }
+    }
+
+    /// The same, whose operator accesses more memory: the simulator is to let it.
+    fn with_buffers(mut self, buffers: Vec<Buffer>) -> Self {
+        if let Place::Sim(simulator) = &mut self.place {
+            simulator.buffers = buffers;
+        }
+        self
     }
 
     /// What a reduction of an array's segments will do, whose every strategy gives the same bits.
@@ -211,11 +221,14 @@ impl<Op: Monoid> SegmentReducer<Op> {
         unsafe { self.run(Segments::rows(items, &rows_of(items.len() as u64, n)?), results) }
     }
 
-    /// Reduces each row of `n` items with an operator of its own: row `k` with `operator(k)`. On the CPU only.
+    /// Reduces each row of `n` items with an operator of its own: row `k` with `operator(k)`.
+    ///
+    /// The simulator and a GPU get them as an array, and need an export of
+    /// [`OwnOperator<Op>`](crate::beside::OwnOperator).
     ///
     /// # Errors
     ///
-    /// As for [`reduce_rows`](SegmentReducer::reduce_rows), and [`Error::NotOnBackend`].
+    /// As for [`reduce_rows`](SegmentReducer::reduce_rows), and those of [`Engine::segments`].
     ///
     /// ```
     /// use warpfold_host::Engine;
@@ -236,20 +249,16 @@ impl<Op: Monoid> SegmentReducer<Op> {
         n: u64,
         operator: impl Fn(u64) -> Op + Sync,
     ) -> Result<Vec<Op::Output>, Error> {
-        let mut copy = Vec::new();
-        let items = side_by_side(items, &mut copy)?;
-        let layout = rows_of(items.len() as u64, n)?;
+        let layout = rows_of(items.source()?.count(), n)?;
         let mut results = room(layout.segments())?;
-        let rows = Segments::rows(items, &layout);
         match &self.place {
-            // SAFETY: the rows are the slice's.
-            Place::Cpu => unsafe { cpu::reduce_segments(Operators::Each(&operator), rows, &mut results) },
-            _ => {
-                return Err(Error::NotOnBackend {
-                    what: "reductions with an operator for each row",
-                    backend: self.engine.backend(),
-                });
+            Place::Cpu => {
+                let mut copy = Vec::new();
+                let rows = Segments::rows(side_by_side(items, &mut copy)?, &layout);
+                // SAFETY: the rows are the slice's.
+                unsafe { cpu::reduce_segments(Operators::Each(&operator), rows, &mut results) }
             }
+            _ => self.reduce_rows_own(items, &layout, &operator, &mut results)?,
         }
         Ok(results)
     }

@@ -10,6 +10,9 @@ use warpfold_host::{
 };
 use warpfold_monoid::{GivesIdentity, Max, Monoid, Plain, tree};
 
+#[path = "segments/beside.rs"]
+mod beside;
+
 /// Neither associative nor commutative, whatever it says: its results show any other grouping, any other order, and
 /// `push` in place of `combine`.
 #[repr(C)]

@@ -31,6 +31,11 @@ impl<Op: Monoid> Monoid for Ordered<Op> {
     type Output = Op::Output;
     type Empty = Op::Empty;
     const COMMUTATIVE: bool = false;
+    const PER_SEGMENT: bool = Op::PER_SEGMENT;
+    #[inline(always)]
+    fn for_segment(&self, k: u64) -> Self {
+        Ordered(self.0.for_segment(k))
+    }
     #[inline(always)]
     fn identity(&self) -> Op::Acc {
         self.0.identity()
@@ -92,6 +97,14 @@ pub trait Semigroup: Plain {
     const COMMUTATIVE: bool;
     /// Has the result the same bits in any order and grouping? See [`Monoid::ANY_ORDER`].
     const ANY_ORDER: bool = false;
+    /// Is [`for_segment`](Semigroup::for_segment) anything but the semigroup itself? See [`Monoid::PER_SEGMENT`].
+    const PER_SEGMENT: bool = false;
+
+    /// That of segment `k`: see [`Monoid::for_segment`].
+    #[inline(always)]
+    fn for_segment(&self, _k: u64) -> Self {
+        *self
+    }
 
     /// Maps one item; `index` is its position in the segment being reduced.
     fn lift(&self, item: Self::Item, index: u64) -> Self::Acc;
@@ -130,6 +143,11 @@ impl<S: Semigroup> Monoid for NonEmpty<S> {
     type Empty = GivesNone;
     const COMMUTATIVE: bool = S::COMMUTATIVE;
     const ANY_ORDER: bool = S::ANY_ORDER;
+    const PER_SEGMENT: bool = S::PER_SEGMENT;
+    #[inline(always)]
+    fn for_segment(&self, k: u64) -> Self {
+        NonEmpty(self.0.for_segment(k))
+    }
     #[inline(always)]
     fn identity(&self) -> S::Acc {
         zeroed()
@@ -212,6 +230,11 @@ impl<Op: Monoid> Monoid for WithInitial<Op> {
     type Empty = GivesIdentity;
     const COMMUTATIVE: bool = Op::COMMUTATIVE;
     const ANY_ORDER: bool = Op::ANY_ORDER;
+    const PER_SEGMENT: bool = Op::PER_SEGMENT;
+    #[inline(always)]
+    fn for_segment(&self, k: u64) -> Self {
+        WithInitial { op: self.op().for_segment(k), initial: self.initial() }
+    }
     #[inline(always)]
     fn identity(&self) -> Op::Acc {
         self.op().identity()
@@ -249,6 +272,15 @@ pub trait MapFn: Plain {
     type From: Plain;
     /// The operator's item.
     type To: Plain;
+    /// Is [`for_segment`](MapFn::for_segment) anything but the function itself?
+    const PER_SEGMENT: bool = false;
+
+    /// The function for segment `k`: see [`Monoid::for_segment`].
+    #[inline(always)]
+    fn for_segment(&self, _k: u64) -> Self {
+        *self
+    }
+
     /// Maps one item; `index` is its position in the segment being reduced.
     fn map(&self, from: Self::From, index: u64) -> Self::To;
 }
@@ -319,6 +351,11 @@ impl<Op: Monoid, F: MapFn<To = Op::Item>> Monoid for Map<Op, F> {
     type Empty = Op::Empty;
     const COMMUTATIVE: bool = Op::COMMUTATIVE;
     const ANY_ORDER: bool = Op::ANY_ORDER;
+    const PER_SEGMENT: bool = Op::PER_SEGMENT || F::PER_SEGMENT;
+    #[inline(always)]
+    fn for_segment(&self, k: u64) -> Self {
+        Map { op: self.op().for_segment(k), map: self.map().for_segment(k) }
+    }
     #[inline(always)]
     fn identity(&self) -> Op::Acc {
         self.op().identity()
@@ -377,6 +414,11 @@ impl<Op: Monoid, const K: usize> Monoid for Elementwise<Op, K> {
     type Empty = ElementsEmpty<Op>;
     const COMMUTATIVE: bool = Op::COMMUTATIVE;
     const ANY_ORDER: bool = Op::ANY_ORDER;
+    const PER_SEGMENT: bool = Op::PER_SEGMENT;
+    #[inline(always)]
+    fn for_segment(&self, k: u64) -> Self {
+        Elementwise(self.0.for_segment(k))
+    }
     #[inline(always)]
     fn identity(&self) -> Self::Acc {
         [self.0.identity(); K]

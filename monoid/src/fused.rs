@@ -99,6 +99,7 @@ unsafe impl<T: Plain> Plain for Unaligned<T> {
 trait Operators {
     type Tuple;
     fn operators(&self) -> Self::Tuple;
+    fn of(operators: Self::Tuple) -> Self;
 }
 
 impl<T: Operators> Operators for Unaligned<T> {
@@ -106,6 +107,10 @@ impl<T: Operators> Operators for Unaligned<T> {
     #[inline(always)]
     fn operators(&self) -> T::Tuple {
         self.0.operators()
+    }
+    #[inline(always)]
+    fn of(operators: T::Tuple) -> Self {
+        Unaligned(T::of(operators))
     }
 }
 
@@ -170,6 +175,12 @@ macro_rules! fused_monoid {
             type Empty = EachEmpty<($($part,)+)>;
             const COMMUTATIVE: bool = $($part::COMMUTATIVE)&&+;
             const ANY_ORDER: bool = $($part::ANY_ORDER)&&+;
+            const PER_SEGMENT: bool = $($part::PER_SEGMENT)||+;
+            #[inline(always)]
+            fn for_segment(&self, k: u64) -> Self {
+                let ($($op,)+) = self.operators();
+                <Self as Operators>::of(($($op.for_segment(k),)+))
+            }
             #[inline(always)]
             fn identity(&self) -> Self::Acc {
                 let ($($op,)+) = self.operators();
@@ -275,6 +286,10 @@ macro_rules! arity {
             fn operators(&self) -> Self {
                 *self
             }
+            #[inline(always)]
+            fn of(operators: Self) -> Self {
+                operators
+            }
         }
 
         impl<$($part: Monoid),+> Operators for $fused<$($part),+> {
@@ -282,6 +297,10 @@ macro_rules! arity {
             #[inline(always)]
             fn operators(&self) -> ($($part,)+) {
                 self.get()
+            }
+            #[inline(always)]
+            fn of(operators: ($($part,)+)) -> Self {
+                operators.into()
             }
         }
 

@@ -76,6 +76,45 @@ pub trait Monoid: Plain {
     /// at most.
     const VECTORISE: bool = size_of::<Self::Acc>() <= 8;
 
+    /// Is [`for_segment`](Monoid::for_segment) anything but the operator itself?
+    const PER_SEGMENT: bool = false;
+
+    /// The operator of segment `k`, where many segments are reduced at once: one with a parameter for each has it here.
+    ///
+    /// Every method is then called on what this returned; the original is asked for identities that nobody combines, and
+    /// by reductions of whole arrays. Called where [`PER_SEGMENT`](Monoid::PER_SEGMENT) says so, with the numbers of
+    /// segments that are there, any number of times.
+    ///
+    /// ```
+    /// use warpfold_monoid::{GivesIdentity, Monoid, Plain};
+    ///
+    /// /// How many items of segment `k` are at least `k`.
+    /// #[derive(Clone, Copy, Plain)]
+    /// #[repr(C)]
+    /// struct AtLeast { least: u64 }
+    ///
+    /// impl Monoid for AtLeast {
+    ///     type Item = u64;
+    ///     type Acc = u64;
+    ///     type Output = u64;
+    ///     type Empty = GivesIdentity;
+    ///     const COMMUTATIVE: bool = true;
+    ///     const PER_SEGMENT: bool = true;
+    ///     fn for_segment(&self, k: u64) -> Self { AtLeast { least: k } }
+    ///     fn identity(&self) -> u64 { 0 }
+    ///     fn lift(&self, item: u64, _index: u64) -> u64 { (item >= self.least) as u64 }
+    ///     fn combine(&self, left: u64, right: u64) -> u64 { left + right }
+    ///     fn finish(&self, acc: u64) -> u64 { acc }
+    /// }
+    ///
+    /// let op = AtLeast { least: 0 };
+    /// assert_eq!(warpfold_monoid::tree::reduce(&op.for_segment(2), &[1, 2, 3]), 2);
+    /// ```
+    #[inline(always)]
+    fn for_segment(&self, _k: u64) -> Self {
+        *self
+    }
+
     /// The value of nothing, and nothing else.
     fn identity(&self) -> Self::Acc;
 

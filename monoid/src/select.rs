@@ -438,6 +438,11 @@ impl<Op: NeutralIdentity<Item: MaybeNan>> Monoid for IgnoreNan<Op> {
     type Empty = Op::Empty;
     const COMMUTATIVE: bool = Op::COMMUTATIVE;
     const ANY_ORDER: bool = Op::ANY_ORDER;
+    const PER_SEGMENT: bool = Op::PER_SEGMENT;
+    #[inline(always)]
+    fn for_segment(&self, k: u64) -> Self {
+        IgnoreNan(self.0.for_segment(k))
+    }
     #[inline(always)]
     fn identity(&self) -> Op::Acc {
         self.0.identity()

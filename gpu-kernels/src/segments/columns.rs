@@ -21,7 +21,7 @@ use warpfold_simt::{
     thread::{block_idx_x, grid_dim_x, sync_threads, thread_idx_x},
 };
 
-use super::THREADS;
+use super::{THREADS, operator};
 
 /// The parameters of [`columns`].
 #[repr(C)]
@@ -108,7 +108,7 @@ pub unsafe fn columns<Op: Monoid, const V: usize>(
     flag: Shared<u32>,
 ) {
     grid::wait_for_previous();
-    let (op, thread, width, parts) = (&params.op, thread_idx_x(), params.width, params.parts);
+    let (thread, width, parts) = (thread_idx_x(), params.width, params.parts);
     let (part, x) = (thread / width, thread % width);
     let place = Place { x, part, width, parts, slots };
     let tiles = params.tiles;
@@ -123,6 +123,7 @@ pub unsafe fn columns<Op: Monoid, const V: usize>(
         let k = k as u64;
         let column = tile * width as u64 + x as u64;
         let there = column < params.inner;
+        let op = &operator(&params.op, outer * params.inner + column, there);
         let start = k * params.chunk;
         let len = params.chunk.min(params.n - start);
         let first = (outer as i64).wrapping_mul(params.outer_stride).wrapping_add(column as i64);
@@ -131,7 +132,7 @@ pub unsafe fn columns<Op: Monoid, const V: usize>(
         let (acc, present) = if there {
             // SAFETY: a column's items.
             let (acc, present) =
-                unsafe { part_value::<Op, V, LEVELS>(params, split * parts + part, start, len, chunk) };
+                unsafe { part_value::<Op, V, LEVELS>(params, op, split * parts + part, start, len, chunk) };
             (acc, present.saturating_sub(split * parts))
         } else {
             (op.identity(), 0)
@@ -165,7 +166,7 @@ pub unsafe fn columns<Op: Monoid, const V: usize>(
             // SAFETY: written before the barrier.
             if unsafe { flag.read(0) } + 1 == pieces {
                 // SAFETY: all chunks of these columns are done.
-                let (acc, present) = unsafe { fold_chunks::<Op, V>(params, part, values, there) };
+                let (acc, present) = unsafe { fold_chunks::<Op, V>(params, op, part, values, there) };
                 // SAFETY: the whole block; two barriers since the slots were read.
                 let acc = unsafe { place.combine(op, acc, present) };
                 if part == 0 && there {
@@ -210,10 +211,11 @@ pub unsafe fn short<Op: Monoid, const V: usize>(params: &ColumnParams<Op>) {
         let (outer, column) = divided(at, params.inner, all);
         let first = (outer as i64).wrapping_mul(params.outer_stride).wrapping_add(column as i64);
         let items = params.input.wrapping_offset(first as isize);
+        let op = &operator(&params.op, at, true);
         // SAFETY: a column's items.
-        let (acc, _) = unsafe { part_value::<Op, V, SHORT_LEVELS>(params, 0, 0, params.n, items) };
+        let (acc, _) = unsafe { part_value::<Op, V, SHORT_LEVELS>(params, op, 0, 0, params.n, items) };
         // SAFETY: one thread a column.
-        unsafe { global::store(params.output.wrapping_add(at as usize), params.op.finish(acc)) };
+        unsafe { global::store(params.output.wrapping_add(at as usize), op.finish(acc)) };
     }
     grid::let_next_start();
 }
@@ -271,12 +273,13 @@ fn part_of<Op: Monoid, const V: usize>(params: &ColumnParams<Op>) -> u64 {
 #[inline(always)]
 unsafe fn part_value<Op: Monoid, const V: usize, const LEVELS: usize>(
     params: &ColumnParams<Op>,
+    op: &Op,
     part: u32,
     start: u64,
     len: u64,
     items: *const Op::Item,
 ) -> (Op::Acc, u32) {
-    let (op, parts) = (&params.op, sharing(params) as u64);
+    let parts = sharing(params) as u64;
     let present = sharing_of::<Op, V>(params, len);
     let place = |i: u64| items.wrapping_offset((i as i64).wrapping_mul(params.stride) as isize);
     let step = |from: *const Op::Item, items: i64| from.wrapping_offset(items as isize);
@@ -478,11 +481,11 @@ unsafe fn part_value<Op: Monoid, const V: usize, const LEVELS: usize>(
 #[inline(always)]
 unsafe fn fold_chunks<Op: Monoid, const V: usize>(
     params: &ColumnParams<Op>,
+    op: &Op,
     part: u32,
     values: *const Op::Acc,
     there: bool,
 ) -> (Op::Acc, u32) {
-    let op = &params.op;
     let parts = params.parts.min(FOLD_LANES);
     let mine = FOLD_LANES / parts;
     let run = params.chunks.div_ceil(FOLD_LANES);
@@ -499,7 +502,7 @@ unsafe fn fold_chunks<Op: Monoid, const V: usize>(
                 (lane * run, 1, params.chunks.min((lane + 1) * run))
             };
             // SAFETY: a chunk's values.
-            let value = |k: u32| unsafe { whole_chunk::<Op, V>(params, values, k) };
+            let value = |k: u32| unsafe { whole_chunk::<Op, V>(params, op, values, k) };
             let mut acc = value(k);
             k += step;
             while k < last {
@@ -522,6 +525,7 @@ unsafe fn fold_chunks<Op: Monoid, const V: usize>(
 #[inline(always)]
 unsafe fn whole_chunk<Op: Monoid, const V: usize>(
     params: &ColumnParams<Op>,
+    op: &Op,
     values: *const Op::Acc,
     k: u32,
 ) -> Op::Acc {
@@ -533,17 +537,17 @@ unsafe fn whole_chunk<Op: Monoid, const V: usize>(
     }
     let len = params.chunk.min(params.n - k as u64 * params.chunk);
     let present = sharing_of::<Op, V>(params, len).div_ceil(params.parts);
-    let mut counter = Counter::<Op, 3>::new(&params.op);
-    counter.push(&params.op, acc);
+    let mut counter = Counter::<Op, 3>::new(op);
+    counter.push(op, acc);
     let mut split = 1;
     while split < present {
         nounroll();
         // SAFETY: a split with a value.
         let acc = unsafe { global::load_cg(first.wrapping_add((split as u64 * params.inner) as usize)) };
-        counter.push(&params.op, acc);
+        counter.push(op, acc);
         split += 1;
     }
-    counter.total(&params.op)
+    counter.total(op)
 }
 
 const _: () = assert!(MAX_SPLITS == 1 << 3, "as many as the counter of their values holds");

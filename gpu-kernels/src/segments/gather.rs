@@ -16,7 +16,7 @@ use warpfold_simt::{
     thread::{block_idx_x, grid_dim_x, sync_threads, thread_idx_x},
 };
 
-use super::{THREADS, rows};
+use super::{THREADS, operator, rows};
 use crate::{block, device::ReduceParams, lanes, warp};
 
 /// The most axes, of those kept and of those reduced.
@@ -157,16 +157,18 @@ pub unsafe fn gather<Op: Monoid, const V: usize>(
             nounroll();
             let segment = first + (lane >> groups.trailing_zeros()) as u64;
             let there = segment < params.m;
+            let op = &operator(&params.op, segment, there);
+            // The last segment stands in for those that are not there, unless its operator would see items twice.
+            let n = if Op::PER_SEGMENT && !there { 0 } else { params.n };
             // SAFETY: a segment; the whole warp is here.
-            let acc = unsafe {
-                share::<Op, V>(params, axes, segment.min(params.m - 1), 0, params.n, group, groups)
-            };
+            let acc =
+                unsafe { share::<Op, V>(params, op, axes, segment.min(params.m - 1), 0, n, group, groups) };
             // SAFETY: the whole warp is here.
-            let acc = unsafe { warp::reduce_width(&params.op, acc.0, lane, groups, Some(acc.1)) };
+            let acc = unsafe { warp::reduce_width(op, acc.0, lane, groups, Some(acc.1)) };
             if group == 0 && there {
                 // SAFETY: one thread a segment.
                 unsafe {
-                    let output = if params.n == 0 { params.op.finish_empty() } else { params.op.finish(acc) };
+                    let output = if params.n == 0 { op.finish_empty() } else { op.finish(acc) };
                     global::store(params.output.wrapping_add(segment as usize), output);
                 }
             }
@@ -180,14 +182,13 @@ pub unsafe fn gather<Op: Monoid, const V: usize>(
             let (segment, k) = (next / params.chunks as u64, next % params.chunks as u64);
             let start = k * params.chunk;
             let len = params.chunk.min(params.n - start);
+            let op = operator(&params.op, segment, true);
             // SAFETY: a chunk of a segment; the whole block is here.
-            let acc = unsafe { chunk_value::<Op, V>(params, axes, segment, start, len, shared) };
+            let acc = unsafe { chunk_value::<Op, V>(params, &op, axes, segment, start, len, shared) };
             if params.chunks == 1 {
                 if thread == 0 {
                     // SAFETY: one thread a segment.
-                    unsafe {
-                        global::store(params.output.wrapping_add(segment as usize), params.op.finish(acc))
-                    };
+                    unsafe { global::store(params.output.wrapping_add(segment as usize), op.finish(acc)) };
                 }
             } else {
                 let array = ReduceParams {
@@ -199,7 +200,7 @@ pub unsafe fn gather<Op: Monoid, const V: usize>(
                     chunk: params.chunk,
                     chunks: params.chunks,
                     groups,
-                    op: params.op,
+                    op,
                 };
                 if thread == 0 {
                     // SAFETY: one block, one partial.
@@ -225,16 +226,17 @@ pub unsafe fn gather<Op: Monoid, const V: usize>(
 #[inline(always)]
 unsafe fn chunk_value<Op: Monoid, const V: usize>(
     params: &GatherParams<Op>,
+    op: &Op,
     axes: Shared<Axis>,
     segment: u64,
     start: u64,
     len: u64,
     shared: Shared<Op::Acc>,
 ) -> Op::Acc {
-    let (op, thread, groups) = (&params.op, thread_idx_x(), params.groups);
+    let (thread, groups) = (thread_idx_x(), params.groups);
     if Op::COMMUTATIVE {
         // SAFETY: the caller's promise.
-        let (acc, present) = unsafe { share::<Op, V>(params, axes, segment, start, len, thread, groups) };
+        let (acc, present) = unsafe { share::<Op, V>(params, op, axes, segment, start, len, thread, groups) };
         // SAFETY: the whole block.
         return unsafe { block::reduce_width(op, acc, thread, groups, Some(present), shared) };
     }
@@ -250,7 +252,7 @@ unsafe fn chunk_value<Op: Monoid, const V: usize>(
         nounroll();
         // SAFETY: a tile of the segment; the whole warp.
         let (acc, present) =
-            unsafe { share::<Op, V>(params, axes, segment, start + at, tile.min(end - at), lane, 32) };
+            unsafe { share::<Op, V>(params, op, axes, segment, start + at, tile.min(end - at), lane, 32) };
         // SAFETY: the whole warp.
         let acc = unsafe { warp::reduce_width(op, acc, lane, 32, Some(present)) };
         total = if at == first { acc } else { op.combine(total, acc) };
@@ -296,8 +298,10 @@ unsafe fn parts_value<Op: Monoid>(
 ///
 /// The items are readable.
 #[inline(always)]
+#[allow(clippy::too_many_arguments)]
 unsafe fn share<Op: Monoid, const V: usize>(
     params: &GatherParams<Op>,
+    op: &Op,
     axes: Shared<Axis>,
     segment: u64,
     start: u64,
@@ -305,7 +309,6 @@ unsafe fn share<Op: Monoid, const V: usize>(
     group: u32,
     groups: u32,
 ) -> (Op::Acc, u32) {
-    let op = &params.op;
     // SAFETY: the tables were written before a barrier.
     let first = unsafe { offset(axes, params.kept.count, segment, params.m) };
     let items = params.input.wrapping_offset(first as isize);

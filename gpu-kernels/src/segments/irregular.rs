@@ -17,7 +17,7 @@ use warpfold_simt::{
 };
 
 use super::{
-    THREADS, rows,
+    THREADS, operator, rows,
     tile::{self, TILE_BYTES, Word},
 };
 use crate::{
@@ -155,7 +155,7 @@ pub unsafe fn tiles<Op: Monoid, const V: usize>(
     last: Shared<u64>,
 ) {
     grid::wait_for_previous();
-    let (op, thread) = (&params.op, thread_idx_x());
+    let thread = thread_idx_x();
     let mut next = block_idx_x() as u64;
     while next < params.count {
         nounroll();
@@ -181,7 +181,10 @@ pub unsafe fn tiles<Op: Monoid, const V: usize>(
                 let n = (end - begin) as u32;
                 if n == 0 {
                     // SAFETY: one thread a segment.
-                    unsafe { global::store(params.output.wrapping_add(at), op.finish_empty()) };
+                    unsafe {
+                        let op = operator(&params.op, at as u64, true);
+                        global::store(params.output.wrapping_add(at), op.finish_empty());
+                    }
                 } else {
                     let class = class::<V>(n);
                     found[i] = (class, begin.wrapping_sub(start) as u32, n);
@@ -196,12 +199,14 @@ pub unsafe fn tiles<Op: Monoid, const V: usize>(
             while i < SORTED {
                 let (class, first, n) = found[i];
                 if class == 0 {
+                    let s = thread + i as u32 * THREADS;
+                    let op = &operator(&params.op, segment + s as u64, true);
                     let in_words = tile.in_words::<V>(n) && first.is_multiple_of(V as u32);
                     // SAFETY: a segment of the tile, written before the barrier.
                     let acc = unsafe { tile::group_value::<Op, V>(op, &tile, first, n, 0, 1, in_words) };
                     // SAFETY: one thread a segment.
                     unsafe {
-                        let at = (segment + (thread + i as u32 * THREADS) as u64) as usize;
+                        let at = (segment + s as u64) as usize;
                         global::store(params.output.wrapping_add(at), op.finish(acc));
                     }
                 }
@@ -278,6 +283,7 @@ pub unsafe fn tiles<Op: Monoid, const V: usize>(
                 listed = unsafe { list.read((place + (left >> class)) as usize) };
             }
             let Listed { first, n, segment: s, .. } = listed;
+            let op = &operator(&params.op, segment + s as u64, there);
             let whole = tile.in_words::<V>(n) && first.is_multiple_of(V as u32);
             // SAFETY: the whole warp is here.
             let in_words = unsafe { warp_vote_all(FULL, whole || !there) };
@@ -339,7 +345,7 @@ pub unsafe fn units<Op: Monoid, const V: usize, const U: usize>(
         chunk: unit.chunk,
         chunks: unit.chunks,
         groups: params.groups,
-        op: params.op,
+        op: operator(&params.op, unit.segment, true),
     };
     let first = unit.index as u64 * unit.chunk;
     let len = unit.chunk.min(unit.n - first);

@@ -23,6 +23,8 @@
 //! *Strategies for Regular Segmented Reductions on GPU* (FHPC 2017); staging rows in shared memory so that loads are
 //! wide and coalesced whatever the length is what they call an on-the-fly transpose.
 
+use warpfold_monoid::Monoid;
+
 pub mod columns;
 pub mod gather;
 pub mod irregular;
@@ -32,3 +34,9 @@ pub mod tile;
 
 /// Threads in a block of the kernels whose blocks have one size.
 pub const THREADS: u32 = 256;
+
+/// The operator of a segment, if that is there.
+#[inline(always)]
+pub(crate) fn operator<Op: Monoid>(op: &Op, segment: u64, there: bool) -> Op {
+    if Op::PER_SEGMENT && there { op.for_segment(segment) } else { *op }
+}

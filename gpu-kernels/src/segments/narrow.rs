@@ -14,7 +14,7 @@ use warpfold_simt::{
     warp::{FULL, shuffle_idx, sync_warp},
 };
 
-use super::{THREADS, columns::ColumnParams};
+use super::{THREADS, columns::ColumnParams, operator};
 use crate::{block, device, lanes, warp};
 
 /// The most columns.
@@ -85,7 +85,7 @@ unsafe fn of<Op: Monoid, const V: usize, const INNER: usize>(
     if held::<Op>(V) * INNER * size_of::<Op::Acc>() > MAX_HELD || V > MAX_VECTOR || !Op::COMMUTATIVE {
         return;
     }
-    let (op, thread, groups) = (&params.op, thread_idx_x(), params.groups);
+    let (thread, groups) = (thread_idx_x(), params.groups);
     let several = groups <= 32;
     let (outer, k, there) = if several {
         let outer = block_idx_x() as u64 * (THREADS / groups) as u64 + (thread / groups) as u64;
@@ -97,11 +97,13 @@ unsafe fn of<Op: Monoid, const V: usize, const INNER: usize>(
     let start = k as u64 * params.chunk;
     let len = params.chunk.min(params.n - start);
     let first = (outer * params.n + start) * INNER as u64;
-    let mut acc = [[op.identity(); V]; INNER];
+    let of_column = |c: usize| operator(&params.op, outer * INNER as u64 + c as u64, there);
+    let ops: [Op; INNER] = core::array::from_fn(of_column);
+    let mut acc = [[params.op.identity(); V]; INNER];
     if there {
         let items = params.input.wrapping_add(first as usize);
         // SAFETY: the chunk's items.
-        acc = unsafe { fold::<Op, V, INNER>(op, items, start, len, group, groups) };
+        acc = unsafe { fold::<Op, V, INNER>(&ops, items, start, len, group, groups) };
     }
     // How many lanes, and so groups, there are.
     let (lanes, present) = if Op::ANY_ORDER {
@@ -110,9 +112,10 @@ unsafe fn of<Op: Monoid, const V: usize, const INNER: usize>(
         let lanes = len.min(groups as u64 * V as u64) as u32;
         (Some(lanes), lanes.div_ceil(V as u32))
     };
-    let mut values = [op.identity(); INNER];
+    let mut values = [params.op.identity(); INNER];
     let mut c = 0;
     while c < INNER {
+        let op = &ops[c];
         let acc = if Op::ANY_ORDER { acc[c][0] } else { lanes::combine_slots(op, acc[c], group, lanes) };
         values[c] = if several {
             // SAFETY: the whole warp.
@@ -130,7 +133,7 @@ unsafe fn of<Op: Monoid, const V: usize, const INNER: usize>(
             let mut c = 0;
             while c < INNER {
                 // SAFETY: one thread a column.
-                unsafe { global::store(output.wrapping_add(c), op.finish(values[c])) };
+                unsafe { global::store(output.wrapping_add(c), ops[c].finish(values[c])) };
                 c += 1;
             }
         }
@@ -140,14 +143,14 @@ unsafe fn of<Op: Monoid, const V: usize, const INNER: usize>(
         return;
     }
     let partials = params.partials.wrapping_add((outer * INNER as u64 * params.chunks as u64) as usize);
-    let of_column = |c: usize| partials.wrapping_add(c * params.chunks as usize);
+    let values_of = |c: usize| partials.wrapping_add(c * params.chunks as usize);
     let mut finished = 0;
     let ticket = params.tickets.wrapping_add(outer as usize);
     if thread == 0 {
         let mut c = 0;
         while c < INNER {
             // SAFETY: one block, one chunk of each column.
-            unsafe { global::store(of_column(c).wrapping_add(k as usize), values[c]) };
+            unsafe { global::store(values_of(c).wrapping_add(k as usize), values[c]) };
             c += 1;
         }
         // As in `rows`: the partials are visible before the ticket is.
@@ -163,8 +166,9 @@ unsafe fn of<Op: Monoid, const V: usize, const INNER: usize>(
     let mut c = 0;
     while c < INNER {
         nounroll();
+        let op = &of_column(c);
         // SAFETY: all chunks' values are written.
-        let acc = unsafe { device::fold_partials(op, of_column(c), params.chunks, thread) };
+        let acc = unsafe { device::fold_partials(op, values_of(c), params.chunks, thread) };
         if thread == 0 {
             // SAFETY: one thread a column.
             unsafe { global::store(output.wrapping_add(c), op.finish(acc)) };
@@ -184,14 +188,14 @@ unsafe fn of<Op: Monoid, const V: usize, const INNER: usize>(
 /// `items` leads to `len * INNER` readable ones, the first of which has index `start` in its column.
 #[inline(always)]
 unsafe fn fold<Op: Monoid, const V: usize, const INNER: usize>(
-    op: &Op,
+    ops: &[Op; INNER],
     items: *const Op::Item,
     start: u64,
     len: u64,
     group: u32,
     groups: u32,
 ) -> [[Op::Acc; V]; INNER] {
-    let mut acc = [[op.identity(); V]; INNER];
+    let mut acc = [[ops[0].identity(); V]; INNER];
     let aligned = !global::is_vector::<Op::Item, V>() || items.addr().is_multiple_of(VECTOR_BYTES);
     let mut row = group as u64 * V as u64;
     let step = groups as u64 * V as u64;
@@ -221,7 +225,8 @@ unsafe fn fold<Op: Monoid, const V: usize, const INNER: usize>(
                     let item = batch[at / V][at % V];
                     let to = if Op::ANY_ORDER { 0 } else { slot };
                     let begun = row != first || (Op::ANY_ORDER && slot > 0);
-                    acc[c][to] = if begun { op.push(acc[c][to], item, index) } else { op.lift(item, index) };
+                    acc[c][to] =
+                        if begun { ops[c].push(acc[c][to], item, index) } else { ops[c].lift(item, index) };
                     c += 1;
                 }
                 slot += 1;
@@ -238,8 +243,11 @@ unsafe fn fold<Op: Monoid, const V: usize, const INNER: usize>(
                         let item = unsafe { global::load(from.wrapping_add(slot * INNER + c)) };
                         let to = if Op::ANY_ORDER { 0 } else { slot };
                         let begun = row != first || (Op::ANY_ORDER && slot > 0);
-                        acc[c][to] =
-                            if begun { op.push(acc[c][to], item, index) } else { op.lift(item, index) };
+                        acc[c][to] = if begun {
+                            ops[c].push(acc[c][to], item, index)
+                        } else {
+                            ops[c].lift(item, index)
+                        };
                         c += 1;
                     }
                 }

@@ -15,7 +15,7 @@ use warpfold_simt::{
 };
 
 use super::{
-    THREADS,
+    THREADS, operator,
     tile::{self, Tile, Word},
 };
 use crate::{
@@ -84,7 +84,7 @@ impl<Op: Monoid> RowParams<Op> {
             chunk: self.chunk,
             chunks: self.chunks,
             groups: self.groups,
-            op: self.op,
+            op: operator(&self.op, row, true),
         }
     }
 }
@@ -120,7 +120,7 @@ pub unsafe fn small<Op: Monoid, const V: usize>(params: &RowParams<Op>, words: S
 #[inline(always)]
 unsafe fn staged<Op: Monoid, const V: usize>(params: &RowParams<Op>, groups: u32, words: Shared<Word>) {
     grid::wait_for_previous();
-    let (op, thread, n) = (&params.op, thread_idx_x(), params.n as u32);
+    let (thread, n) = (thread_idx_x(), params.n as u32);
     let (at, group) = (thread >> groups.trailing_zeros(), thread & (groups - 1));
     let rows_a_pass = THREADS >> groups.trailing_zeros();
     let rows = params.rows as u64;
@@ -138,6 +138,7 @@ unsafe fn staged<Op: Monoid, const V: usize>(params: &RowParams<Op>, groups: u32
         while pass < here {
             nounroll();
             let row = pass + at;
+            let op = &operator(&params.op, first + row as u64, row < here);
             let mut acc = op.identity();
             if row < here {
                 // SAFETY: written before the barrier; a row of the tile.
@@ -173,11 +174,12 @@ unsafe fn staged<Op: Monoid, const V: usize>(params: &RowParams<Op>, groups: u32
 #[inline(always)]
 pub unsafe fn warp<Op: Monoid, const V: usize, const U: usize>(params: &RowParams<Op>) {
     grid::wait_for_previous();
-    let (op, thread, groups, n) = (&params.op, thread_idx_x(), params.groups, params.n);
+    let (thread, groups, n) = (thread_idx_x(), params.groups, params.n);
     let (lane, group) = (thread % 32, thread & (groups - 1));
     let rows_a_block = (THREADS >> groups.trailing_zeros()) as u64;
     let row = block_idx_x() as u64 * rows_a_block + (thread >> groups.trailing_zeros()) as u64;
     let there = row < params.m;
+    let op = &operator(&params.op, row, there);
     let items = params.row(row);
     let acc = if Op::ANY_ORDER {
         let mut acc = op.identity();
@@ -292,12 +294,13 @@ pub unsafe fn block<Op: Monoid, const V: usize, const U: usize>(
 ) {
     grid::wait_for_previous();
     let row = block_idx_x() as u64;
+    let op = &operator(&params.op, row, true);
     // SAFETY: the caller's promise.
-    let acc = unsafe { chunk_value::<Op, V, U>(params, row, 0, params.n, params.groups, shared) };
+    let acc = unsafe { chunk_value::<Op, V, U>(params, op, row, 0, params.n, params.groups, shared) };
     grid::let_next_start();
     if thread_idx_x() == 0 {
         // SAFETY: one thread a row.
-        unsafe { global::store(params.output.wrapping_add(row as usize), params.op.finish(acc)) };
+        unsafe { global::store(params.output.wrapping_add(row as usize), op.finish(acc)) };
     }
 }
 
@@ -341,7 +344,7 @@ pub unsafe fn large<Op: Monoid, const V: usize, const U: usize>(
             // SAFETY: the caller's promise.
             unsafe {
                 in_place::<Op, V, true>(
-                    &params.op,
+                    &array.op,
                     params.reach(),
                     array.input,
                     start,
@@ -369,10 +372,11 @@ pub unsafe fn large<Op: Monoid, const V: usize, const U: usize>(
 ///
 /// # Safety
 ///
-/// The whole block calls; items `start .. start + len` of the row are readable.
+/// The whole block calls; items `start .. start + len` of the row are readable; `op` is the row's operator.
 #[inline(always)]
 unsafe fn chunk_value<Op: Monoid, const V: usize, const U: usize>(
     params: &RowParams<Op>,
+    op: &Op,
     row: u64,
     start: u64,
     len: u64,
@@ -386,17 +390,7 @@ unsafe fn chunk_value<Op: Monoid, const V: usize, const U: usize>(
         };
     }
     // SAFETY: the caller's promise.
-    unsafe {
-        in_place::<Op, V, true>(
-            &params.op,
-            params.reach(),
-            params.row(row),
-            start,
-            len as u32,
-            groups,
-            shared,
-        )
-    }
+    unsafe { in_place::<Op, V, true>(op, params.reach(), params.row(row), start, len as u32, groups, shared) }
 }
 
 /// The value of items `start .. start + len` of an array, in thread 0; if `ONCE`, of at most [`VECTORS_IN_FLIGHT`] vectors

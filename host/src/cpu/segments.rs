@@ -95,8 +95,9 @@ struct Folder<'a, Op: Monoid> {
 impl<Op: Monoid> Folder<'_, Op> {
     fn operator(&self, k: u64) -> Op {
         match self.operators {
+            Operators::Same(op) if Op::PER_SEGMENT => op.for_segment(k),
             Operators::Same(op) => *op,
-            Operators::Each(of) => of(k),
+            Operators::Each(of) => of(k).for_segment(k),
         }
     }
 
@@ -129,8 +130,8 @@ impl<Op: Monoid> Worker<Op::Item> for Hand<'_, Op> {
     fn segments(&mut self, items: &dyn Items<Op::Item>, pieces: &[Piece], first: u64, step: u64) {
         let level = self.folder.level;
         let at_once = match self.folder.operators {
-            Operators::Same(_) => BATCH as usize,
-            Operators::Each(_) => 1,
+            Operators::Same(_) if !Op::PER_SEGMENT => BATCH as usize,
+            _ => 1,
         };
         let mut k = first;
         for pieces in pieces.chunks(at_once) {

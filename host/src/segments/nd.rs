@@ -3,7 +3,7 @@
 use ndarray::{Array, ArrayD, ArrayRef, Axis, Dimension, RemoveAxis};
 use warpfold_monoid::Monoid;
 
-use super::{Layout, SegmentReducer};
+use super::{Layout, SegmentReducer, SegmentsBeside};
 use crate::{Error, Reducer};
 
 impl<Op: Monoid> SegmentReducer<Op> {
@@ -87,6 +87,50 @@ impl<Op: Monoid> SegmentReducer<Op> {
     ) -> Result<(), Error> {
         // SAFETY: ndarray's own description of memory that is borrowed meanwhile.
         unsafe { self.reduce_layout_into(array.as_ptr(), &layout(array, axes)?, results) }
+    }
+}
+
+impl<Op: Monoid> SegmentsBeside<'_, Op> {
+    /// [`SegmentReducer::reduce_axis`]: segment `k` is at the `k`-th position on the axes that stay, the last one running
+    /// fastest.
+    ///
+    /// # Errors
+    ///
+    /// As there, and as for [`reduce_rows`](SegmentsBeside::reduce_rows).
+    ///
+    /// ```
+    /// use ndarray::{Axis, array};
+    /// use warpfold_host::{Engine, segments::Side};
+    /// use warpfold_monoid::{Max, MapFn, Plain};
+    ///
+    /// #[derive(Clone, Copy, Plain)]
+    /// struct Same;
+    /// impl MapFn for Same {
+    ///     type From = i32;
+    ///     type To = i32;
+    ///     fn map(&self, item: i32, _index: u64) -> i32 { item }
+    /// }
+    ///
+    /// # fn main() -> Result<(), warpfold_host::Error> {
+    /// // The columns' maxima, and the matrix transposed in the same pass.
+    /// let matrix = array![[1, 5, 3], [4, 2, 6]];
+    /// let mut transposed = vec![0; 6];
+    /// let out = Side::rows(&mut transposed, 3, 2);
+    /// let greatest = Engine::cpu().segments_writing(Max::<i32>::new(), Same, out)?.reduce_axis(&matrix, Axis(0))?;
+    /// assert_eq!((greatest, transposed), (array![4, 5, 6], vec![1, 4, 5, 2, 3, 6]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn reduce_axis<D: RemoveAxis>(
+        &mut self,
+        array: &ArrayRef<Op::Item, D>,
+        axis: Axis,
+    ) -> Result<Array<Op::Output, D::Smaller>, Error> {
+        let layout = Layout::new(array.shape(), array.strides(), &[axis.0])?;
+        // SAFETY: ndarray's own description of memory that is borrowed meanwhile.
+        let results = unsafe { self.reduce_layout(array.as_ptr(), &layout)? };
+        let kept = array.raw_dim().remove_axis(axis);
+        Ok(Array::from_shape_vec(kept, results).expect("a result for every position on the kept axes"))
     }
 }
 

@@ -21,6 +21,8 @@ use crate::{
 pub(crate) struct SegmentSimulator {
     bodies: Bodies,
     facts: DeviceFacts,
+    /// More memory that the operator accesses.
+    pub(crate) buffers: Vec<Buffer>,
 }
 
 impl SegmentSimulator {
@@ -30,7 +32,8 @@ impl SegmentSimulator {
         facts: DeviceFacts,
         types: &Types,
     ) -> Result<Self, Error> {
-        Ok(SegmentSimulator { bodies: Bodies::new(options, export, types, types.segment_bytes)?, facts })
+        let bodies = Bodies::new(options, export, types, types.segment_bytes)?;
+        Ok(SegmentSimulator { bodies, facts, buffers: Vec::new() })
     }
 
     pub(crate) fn plan(
@@ -86,7 +89,8 @@ impl SegmentSimulator {
         };
         let name =
             Name { kernel: plan.kernel(), grid: plan.grid, block: plan.block, n: problem.m * problem.n };
-        let buffers = vec![input, output, partials.buffer("partials"), tickets.buffer("tickets")];
+        let mut buffers = self.buffers.clone();
+        buffers.extend([input, output, partials.buffer("partials"), tickets.buffer("tickets")]);
         let params = problem.params(op, &plan, &places);
         // SAFETY: the parameters of that kernel of this operator; the plan gives it what its documentation asks for.
         unsafe { self.bodies.launch(&name, &self.bodies.options(buffers), params.as_ptr())? };
@@ -126,7 +130,8 @@ impl SegmentSimulator {
             padding: 0,
             op: NOTHING,
         };
-        let options = self.bodies.options(vec![
+        let mut buffers = self.buffers.clone();
+        buffers.extend([
             input,
             output,
             Buffer::read_only("begins", begins),
@@ -135,6 +140,7 @@ impl SegmentSimulator {
             partials.buffer("partials"),
             tickets.buffer("tickets"),
         ]);
+        let options = self.bodies.options(buffers);
         if !tables.tiles.is_empty() {
             let grid = tables.tiles.len().min(self.facts.max_grid_x as usize) as u32;
             let name = Name { kernel: "tiles", grid, block: THREADS, n: len };
