@@ -53,18 +53,26 @@ const fn layout<T: Plain>() -> [u64; 3] {
     [size_of::<T>() as u64, align_of::<T>() as u64, T::LAYOUT]
 }
 
-/// The launch bounds of a kernel with so many threads: 0, none, but for operators whose lanes fill a thread's registers.
+/// In launch bounds: no bound, but what a block will have, for which the registers are to suffice without.
+pub const UNBOUNDED: u32 = 1 << 31;
+
+/// The launch bounds of a kernel with so many threads: none, but for operators whose lanes fill a thread's registers.
+/// Assemblers think differently about kernels with a bound.
 pub const fn bounds<Op: Monoid>(threads: u32) -> u32 {
+    if is_wide::<Op>() { threads } else { threads | UNBOUNDED }
+}
+
+const fn is_wide<Op: Monoid>() -> bool {
     let lanes = if Op::COMMUTATIVE && !Op::ANY_ORDER { vector_len(size_of::<Op::Item>()) } else { 1 };
-    if lanes * size_of::<Op::Acc>() >= 128 { threads } else { 0 }
+    lanes * size_of::<Op::Acc>() > 64
 }
 
 /// The launch bounds of a kernel with so many threads of which a multiprocessor is to hold so many blocks: fewer where
 /// accumulators need the registers.
 pub const fn resident<Op: Monoid>(threads: u32, blocks: u32) -> u32 {
     match size_of::<Op::Acc>() {
-        ..=8 if bounds::<Op>(threads) == 0 => threads | blocks << 16,
-        ..=16 if bounds::<Op>(threads) == 0 => threads | blocks.div_ceil(2) << 16,
+        ..=8 if !is_wide::<Op>() => threads | blocks << 16,
+        ..=16 if !is_wide::<Op>() => threads | blocks.div_ceil(2) << 16,
         _ => bounds::<Op>(threads),
     }
 }
@@ -496,8 +504,7 @@ macro_rules! __entry {
     };
 }
 
-/// The most threads in a block of that kernel, where accumulators might take more registers than so many leave each;
-/// assemblers think differently about kernels with a bound, so that others have none.
+/// The most threads in a block of that kernel.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __bounds {

@@ -476,6 +476,10 @@ macro_rules! greatest {
                 Element::maximum(left, right)
             }
             #[inline(always)]
+            fn lift_many<const N: usize>(items: [$type; N]) -> $acc {
+                Element::greatest_of(items.map($value))
+            }
+            #[inline(always)]
             fn finish(acc: $acc) -> $output {
                 $finish(acc)
             }

@@ -44,6 +44,28 @@ pub trait Element: Plain {
     fn rank(self) -> Self::Rank;
     /// The value of a rank.
     fn of_rank(rank: Self::Rank) -> Self;
+    /// The [`minimum`](Element::minimum) of several, at least one.
+    #[inline(always)]
+    fn least_of<const N: usize>(items: [Self; N]) -> Self {
+        fold_all(items, Self::minimum)
+    }
+    /// The [`maximum`](Element::maximum) of several, at least one.
+    #[inline(always)]
+    fn greatest_of<const N: usize>(items: [Self; N]) -> Self {
+        fold_all(items, Self::maximum)
+    }
+}
+
+/// One after the other.
+#[inline(always)]
+fn fold_all<T: Copy, const N: usize>(items: [T; N], combine: impl Fn(T, T) -> T) -> T {
+    let mut acc = items[0];
+    let mut i = 1;
+    while i < N {
+        acc = combine(acc, items[i]);
+        i += 1;
+    }
+    acc
 }
 
 /// What [`Element::rank`] gives: `u32` or `u64`.
@@ -127,6 +149,16 @@ pub trait Float: Element + Number {
             self.maximum(other)
         }
     }
+    /// The [`minimum_number`](Float::minimum_number) of several, at least one.
+    #[inline(always)]
+    fn least_number_of<const N: usize>(items: [Self; N]) -> Self {
+        fold_all(items, Self::minimum_number)
+    }
+    /// The [`maximum_number`](Float::maximum_number) of several, at least one.
+    #[inline(always)]
+    fn greatest_number_of<const N: usize>(items: [Self; N]) -> Self {
+        fold_all(items, Self::maximum_number)
+    }
 }
 
 // SAFETY: repr(transparent) over u16; zero bytes are +0.0.
@@ -179,7 +211,12 @@ macro_rules! integers {
             #[inline(always)]
             fn magnitude(self) -> $unsigned {
                 let signed = <$type>::HIGHEST as $unsigned != $unsigned::MAX;
-                if signed { (self as i64).unsigned_abs() as $unsigned } else { self as $unsigned }
+                match size_of::<$type>() {
+                    _ if !signed => self as $unsigned,
+                    // On a GPU 64 bits take twice the instructions.
+                    ..=4 => (self as i32).unsigned_abs() as $unsigned,
+                    _ => (self as i64).unsigned_abs() as $unsigned,
+                }
             }
             #[inline(always)]
             fn magnitude_u64(self) -> u64 { self.magnitude() as u64 }
@@ -262,7 +299,7 @@ impl Element for bool {
 /// What floats of every width have in common: `$bits` is the unsigned integer of as many bits.
 macro_rules! float {
     ($type:ident, $bits:ident, $rank:ident, $sum:ty, zero $zero:expr, one $one:expr,
-     lt $lt:expr, to_f64 $to_f64:expr, of_f64 $of_f64:expr) => {
+     lt $lt:expr, to_f64 $to_f64:expr, of_f64 $of_f64:expr $(, halves $infinity:expr)?) => {
         impl Number for $type {
             type SumAcc = $sum;
             type ProductAcc = f64;
@@ -307,6 +344,16 @@ macro_rules! float {
                 let negative = rank >> ($bits::BITS - 1) == 0;
                 $type::from_bits(rank ^ if negative { $bits::MAX } else { 1 << ($bits::BITS - 1) })
             }
+            $(
+                #[inline(always)]
+                fn least_of<const N: usize>(items: [Self; N]) -> Self {
+                    $type::from_bits(Halves::of(items.map($type::to_bits)).least($infinity))
+                }
+                #[inline(always)]
+                fn greatest_of<const N: usize>(items: [Self; N]) -> Self {
+                    $type::from_bits(Halves::of(items.map($type::to_bits)).greatest($infinity))
+                }
+            )?
         }
         impl Float for $type {
             const NAN: $type = $type::NAN;
@@ -324,6 +371,26 @@ macro_rules! float {
             fn magnitude(self) -> $type {
                 $type::from_bits(self.to_bits() & ($bits::MAX >> 1))
             }
+            $(
+                #[inline(always)]
+                fn least_number_of<const N: usize>(items: [Self; N]) -> Self {
+                    let key = |x: $type| {
+                        let key = half_key(x.to_bits());
+                        if key >= !$infinity { key } else { i32::MAX }
+                    };
+                    let least = fold_all(items.map(key), Ord::min);
+                    if least > $infinity { Self::NAN } else { $type::from_bits(half_of_key(least)) }
+                }
+                #[inline(always)]
+                fn greatest_number_of<const N: usize>(items: [Self; N]) -> Self {
+                    let key = |x: $type| {
+                        let key = half_key(x.to_bits());
+                        if key <= $infinity { key } else { i32::MIN }
+                    };
+                    let greatest = fold_all(items.map(key), Ord::max);
+                    if greatest < !$infinity { Self::NAN } else { $type::from_bits(half_of_key(greatest)) }
+                }
+            )?
         }
         impl ProductAccumulator<$type> for f64 {
             type Output = $type;
@@ -356,13 +423,77 @@ float! {
     f16, u16, u32, f64, zero f16::ZERO, one f16::ONE,
     lt |a: f16, b: f16| half_to_f32::<10>(a.to_bits()) < half_to_f32::<10>(b.to_bits()),
     to_f64 |x: f16| half_to_f64::<10>(x.to_bits()),
-    of_f64 |x: f64| f16::from_bits(half_of_f64::<10>(x))
+    of_f64 |x: f64| f16::from_bits(half_of_f64::<10>(x)), halves 0x7c00_i32
 }
 float! {
     bf16, u16, u32, f64, zero bf16::ZERO, one bf16::ONE,
     lt |a: bf16, b: bf16| half_to_f32::<7>(a.to_bits()) < half_to_f32::<7>(b.to_bits()),
     to_f64 |x: bf16| f32::from_bits((x.to_bits() as u32) << 16) as f64,
-    of_f64 |x: f64| bf16::from_bits(half_of_f64::<7>(x))
+    of_f64 |x: f64| bf16::from_bits(half_of_f64::<7>(x)), halves 0x7f80_i32
+}
+
+/// The extremes of the bits of several floats of 16 bits, as numbers with and without a sign: what it takes to know the
+/// extremes of the floats, at two or three instructions an item.
+struct Halves {
+    /// The greatest with a sign: if it has none, the greatest float, or a NaN.
+    high: i32,
+    /// The least with a sign: of floats below zero, the one nearest to it; else the least.
+    low: i32,
+    /// The greatest without a sign: of floats below zero, the one farthest from it, or a NaN.
+    top: i32,
+}
+
+impl Halves {
+    #[inline(always)]
+    fn of<const N: usize>(bits: [u16; N]) -> Self {
+        let (mut high, mut low, mut top) = (i32::MIN, i32::MAX, 0);
+        // In the upper halves of words. What is in the lower half decides nothing but between equals.
+        let mut take = |word: u32| {
+            high = high.max(word as i32);
+            low = low.min(word as i32);
+            top = top.max(word);
+        };
+        let mut i = 0;
+        while i + 1 < N {
+            let word = bits[i] as u32 | (bits[i + 1] as u32) << 16;
+            take(word << 16);
+            take(word);
+            i += 2;
+        }
+        if i < N {
+            take((bits[i] as u32) << 16);
+        }
+        Halves { high: high >> 16, low: low >> 16, top: (top >> 16) as i32 }
+    }
+
+    /// A NaN if there is one, to which `infinity` has the bits next.
+    #[inline(always)]
+    fn or_nan(&self, infinity: i32, value: i32) -> u16 {
+        if self.high > infinity || self.top > infinity + 0x8000 { u16::MAX } else { value as u16 }
+    }
+
+    #[inline(always)]
+    fn least(&self, infinity: i32) -> u16 {
+        self.or_nan(infinity, if self.top >= 0x8000 { self.top } else { self.low })
+    }
+
+    #[inline(always)]
+    fn greatest(&self, infinity: i32) -> u16 {
+        self.or_nan(infinity, if self.high >= 0 { self.high } else { self.low })
+    }
+}
+
+/// A number that is greater for greater floats of 16 bits; beyond those of the infinities, of NaNs. Its own inverse.
+#[inline(always)]
+fn half_key(bits: u16) -> i32 {
+    let bits = bits as i16 as i32;
+    bits ^ (bits >> 31 & 0x7fff)
+}
+
+/// The bits of such a number.
+#[inline(always)]
+fn half_of_key(key: i32) -> u16 {
+    half_key(key as u16) as u16
 }
 
 /// The value of a float of 16 bits with `M` bits of mantissa, as an `f64`: exact, by shifting the bits into place and

@@ -133,7 +133,7 @@ impl<T: Number, A: ProductAccumulator<T>> NeutralIdentity for Product<T, A> {}
 
 /// An operator on one number type that only ever picks or maps values of that type.
 macro_rules! selection {
-    ($name:ident, $bound:ident, $identity:expr, $combine:expr) => {
+    ($name:ident, $bound:ident, $identity:expr, $combine:expr, $of_many:ident) => {
         impl<T: $bound> Monoid for $name<T> {
             type Item = T;
             type Acc = T;
@@ -152,6 +152,10 @@ macro_rules! selection {
             #[inline(always)]
             fn combine(&self, left: T, right: T) -> T {
                 $combine(left, right)
+            }
+            #[inline(always)]
+            fn fold_many<const N: usize>(&self, items: [T; N], _index: u64) -> T {
+                T::$of_many(items)
             }
             #[inline(always)]
             fn finish(&self, acc: T) -> T {
@@ -175,7 +179,7 @@ operator! {
     /// ```
     Min<T>, 3
 }
-selection!(Min, Element, T::HIGHEST, T::minimum);
+selection!(Min, Element, T::HIGHEST, T::minimum, least_of);
 
 operator! {
     /// The maximum: IEEE 754-2019 `maximum` for floats. Any NaN makes the result the canonical quiet NaN, wherever it
@@ -190,7 +194,7 @@ operator! {
     /// ```
     Max<T>, 4
 }
-selection!(Max, Element, T::LOWEST, T::maximum);
+selection!(Max, Element, T::LOWEST, T::maximum, greatest_of);
 
 operator! {
     /// The minimum of what is not a NaN (IEEE 754-2019 `minimumNumber`); a NaN only if there is nothing else, and
@@ -203,7 +207,7 @@ operator! {
     /// ```
     NanMin<T>, 5
 }
-selection!(NanMin, Float, T::NAN, T::minimum_number);
+selection!(NanMin, Float, T::NAN, T::minimum_number, least_number_of);
 
 operator! {
     /// The maximum of what is not a NaN (IEEE 754-2019 `maximumNumber`); a NaN only if there is nothing else, and
@@ -216,7 +220,7 @@ operator! {
     /// ```
     NanMax<T>, 6
 }
-selection!(NanMax, Float, T::NAN, T::maximum_number);
+selection!(NanMax, Float, T::NAN, T::maximum_number, greatest_number_of);
 
 operator! {
     /// The sum of what is not a NaN: each NaN counts as +0.0, so the sum of nothing but NaNs is 0. Accumulators as in

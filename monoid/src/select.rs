@@ -23,7 +23,7 @@ unsafe impl<T: Plain> Plain for Extent<T> {
 }
 
 macro_rules! extent {
-    ($name:ident, $bound:ident, $identity_min:expr, $identity_max:expr, $min:ident, $max:ident) => {
+    ($name:ident, $bound:ident, $identity_min:expr, $identity_max:expr, $min:ident, $max:ident, $least:ident, $greatest:ident) => {
         impl<T: $bound> Monoid for $name<T> {
             type Item = T;
             type Acc = Extent<T>;
@@ -45,6 +45,10 @@ macro_rules! extent {
                 Extent { min: left.min.$min(right.min), max: left.max.$max(right.max) }
             }
             #[inline(always)]
+            fn fold_many<const N: usize>(&self, items: [T; N], _index: u64) -> Extent<T> {
+                Extent { min: T::$least(items), max: T::$greatest(items) }
+            }
+            #[inline(always)]
             fn finish(&self, acc: Extent<T>) -> Extent<T> {
                 Extent { min: acc.min.canonical(), max: acc.max.canonical() }
             }
@@ -64,7 +68,7 @@ operator! {
     /// ```
     MinMax<T>, 20
 }
-extent!(MinMax, Element, T::HIGHEST, T::LOWEST, minimum, maximum);
+extent!(MinMax, Element, T::HIGHEST, T::LOWEST, minimum, maximum, least_of, greatest_of);
 
 operator! {
     /// The minimum and the maximum of what is not a NaN; NaNs only if there is nothing else, `None` if there is nothing.
@@ -77,7 +81,16 @@ operator! {
     /// ```
     NanMinMax<T>, 21
 }
-extent!(NanMinMax, Float, T::NAN, T::NAN, minimum_number, maximum_number);
+extent!(
+    NanMinMax,
+    Float,
+    T::NAN,
+    T::NAN,
+    minimum_number,
+    maximum_number,
+    least_number_of,
+    greatest_number_of
+);
 
 /// A value and its position: what the arg-operators give.
 #[repr(C, packed)]

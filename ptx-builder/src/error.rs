@@ -88,6 +88,9 @@ pub enum Error {
     /// Kernels use more stack than allowed, or spill registers.
     #[error("kernels use local memory (allow it with CudaBuilder::allow_stack):\n  {}", .0.join("\n  "))]
     LocalMemory(Vec<String>),
+    /// Kernels use more registers than blocks of as many threads as they say have.
+    #[error("kernels that no block could run (bound them: `static <entry>__launch_bounds: u32 = threads`):\n  {}", .0.join("\n  "))]
+    Registers(Vec<String>),
     /// There is no such module in the build.
     #[error("no PTX of group `{group}` for {arch}; there are: {}", .available.join(", "))]
     NoModule {

@@ -365,6 +365,9 @@ const ALLOWANCE: &str = "__allow_stack";
 /// and in the upper half the least number of blocks that a multiprocessor must hold. 0 bounds nothing.
 const LAUNCH_BOUNDS: &str = "__launch_bounds";
 
+/// Set where the threads are no bound, but what the entry will be launched with.
+pub(crate) const UNBOUNDED: u32 = 1 << 31;
+
 /// Stack allowances that the kernel crate exports: `static <entry>__allow_stack: u32 = bytes`.
 pub(crate) fn allowances(ir: &str) -> BTreeMap<String, u32> {
     exports_of(ir, ALLOWANCE)
@@ -393,7 +396,8 @@ pub(crate) fn bound_launches(ir: &str, bounds: &BTreeMap<String, u32>) -> String
     for item in items(ir) {
         let line = first_line(item);
         let name = line.strip_prefix("define ").and_then(|rest| global_token(&rest[rest.find('@')?..]));
-        let bound = name.and_then(|name| bounds.get(plain_name(name)));
+        let bound =
+            name.and_then(|name| bounds.get(plain_name(name))).filter(|bound| *bound & UNBOUNDED == 0);
         // Attributes stand between the parameters and the brace, a reference to a group of them last.
         match (bound, line.rfind(" #").or(line.rfind(" {"))) {
             (Some(bound), Some(at)) => {
@@ -604,14 +608,16 @@ mod tests {
     fn launch_bounds_become_attributes() {
         let ir = "@k__launch_bounds = constant [4 x i8] c\"\\00\\02\\02\\00\", align 4\n\
                   @l__launch_bounds = constant i32 96\n\
+                  @m__launch_bounds = constant [4 x i8] c\"\\00\\02\\00\\80\", align 4\n\
                   define ptx_kernel void @k(ptr byval([8 x i8]) %p) unnamed_addr #7 {\n}\n\
                   define ptx_kernel void @l() {\n}\n\
                   define ptx_kernel void @m() #7 {\n}\n\
                   call void @k()\n";
         let bounds = launch_bounds(ir);
-        assert_eq!(bounds.into_iter().collect::<Vec<_>>(), [("k".into(), 0x2_0200), ("l".into(), 96)]);
+        let expected = [("k".into(), 0x2_0200), ("l".into(), 96), ("m".into(), 512 | UNBOUNDED)];
+        assert_eq!(bounds.into_iter().collect::<Vec<_>>(), expected);
         let bounded = bound_launches(ir, &launch_bounds(ir));
-        let mut lines = bounded.lines().skip(2).filter(|line| *line != "}");
+        let mut lines = bounded.lines().skip(3).filter(|line| *line != "}");
         let k = "define ptx_kernel void @k(ptr byval([8 x i8]) %p) unnamed_addr \
                  \"nvvm.maxntid\"=\"512\" \"nvvm.minctasm\"=\"2\" #7 {";
         assert_eq!(lines.next(), Some(k));

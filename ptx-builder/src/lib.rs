@@ -28,7 +28,9 @@
 //! (`MaybeUninit::uninit()`); one of type `[u8; 0]` is the block's dynamic shared memory.
 //!
 //! **Launch bounds.** An export `static <entry>__launch_bounds: u32 = threads | blocks << 16` becomes the entry's
-//! `.maxntid` and (unless `blocks` is 0) `.minnctapersm`, and no part of the module. 0 bounds nothing.
+//! `.maxntid` and (unless `blocks` is 0) `.minnctapersm`, and no part of the module. 0 bounds nothing. With the highest bit
+//! set it bounds nothing either, but says how many threads a block will have: a build in which so many do not find the
+//! registers that they need fails, rather than a launch.
 //!
 //! **Architectures.** The crate is compiled once for each architecture, so `cfg!(target_feature = "sm_80")` holds on
 //! sm_80 and later ones.
@@ -387,15 +389,28 @@ impl CudaBuilder {
                     }
                     Ok(report)
                 })?;
-                let mut excess = Vec::new();
+                let bounds: BTreeMap<&String, u32> = linked
+                    .iter()
+                    .flat_map(|(_, linked)| &linked.bounds)
+                    .map(|(name, &bound)| (name, bound))
+                    .collect();
+                let (mut excess, mut too_many) = (Vec::new(), Vec::new());
                 for ((group, arch, _), report) in jobs.iter().zip(reports) {
                     excess.extend(report.iter().filter_map(|used| over_allowance(used, *arch, &allowances)));
+                    too_many.extend(
+                        report
+                            .iter()
+                            .filter_map(|used| over_registers(used, *arch, *bounds.get(&used.function)?)),
+                    );
                     let Some(module) = modules.get_mut(group.as_str()) else { continue };
                     if self.cubin.contains(arch) {
                         let path = file(group, *arch, "cubin");
                         module.images.push(Image { arch: *arch, kind: ImageKind::Cubin, path });
                     }
                     module.resources.extend(report.into_iter().map(|used| (*arch, used)));
+                }
+                if !too_many.is_empty() {
+                    return Err(Error::Registers(too_many));
                 }
                 match excess.is_empty() {
                     false if self.strict => return Err(Error::LocalMemory(excess)),
@@ -435,6 +450,22 @@ fn over_allowance(used: &Resources, arch: Arch, allowances: &BTreeMap<String, u3
         format!(
             "`{}` on {arch}: {} bytes of stack, {} bytes of spill stores, {} bytes of spill loads; allowed: {allowed}",
             used.function, used.stack_bytes, used.spill_store_bytes, used.spill_load_bytes
+        )
+    })
+}
+
+/// Registers of a multiprocessor, of every architecture, and for how many at a time a thread is given them.
+const REGISTERS: u32 = 1 << 16;
+const REGISTERS_AT_ONCE: u32 = 8;
+
+/// More registers than the threads of a block can have, in words.
+fn over_registers(used: &Resources, arch: Arch, bound: u32) -> Option<String> {
+    let threads = bound & 0xffff;
+    let most = REGISTERS / threads.max(1);
+    (used.registers.next_multiple_of(REGISTERS_AT_ONCE) > most).then(|| {
+        format!(
+            "`{}` on {arch}: {} registers, of which a block of {threads} threads has {most} for each",
+            used.function, used.registers
         )
     })
 }
@@ -704,6 +735,16 @@ fn deflated_name(module: &Module, image: &Image) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_block_needs_registers_for_all_its_threads() {
+        let used = |registers| Resources { function: "k".into(), registers, ..Resources::default() };
+        assert!(over_registers(&used(128), Arch::Sm90, 512).is_none());
+        // Given out by eights.
+        let words = over_registers(&used(129), Arch::Sm90, 512 | ir::UNBOUNDED).unwrap();
+        assert_eq!(words, "`k` on sm_90: 129 registers, of which a block of 512 threads has 128 for each");
+        assert!(over_registers(&used(255), Arch::Sm90, 256).is_none());
+    }
 
     #[test]
     fn local_memory_counts_against_the_allowance() {

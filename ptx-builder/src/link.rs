@@ -71,6 +71,7 @@ pub(crate) struct Linked {
     pub module: Module,
     pub groups: Vec<Group>,
     pub allowances: BTreeMap<String, u32>,
+    pub bounds: BTreeMap<String, u32>,
     pub zeroed: Vec<String>,
 }
 
@@ -113,7 +114,7 @@ pub(crate) fn link_kernels(
     let bounds = ir::launch_bounds(&own_ir);
     let rewritten = ir::rewrite(&disassemble(toolchain, &all, &folder.join("all.ll"))?, &arch.to_string())?;
     let module = Module::new(ir::bound_launches(&rewritten.text, &bounds));
-    Ok(Linked { module, groups, allowances, zeroed: rewritten.zeroed })
+    Ok(Linked { module, groups, allowances, bounds, zeroed: rewritten.zeroed })
 }
 
 /// `core` and its helpers as one module, kept in `folder` as long as the rlibs are the same files.
