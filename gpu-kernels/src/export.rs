@@ -69,6 +69,18 @@ pub const fn resident<Op: Monoid>(threads: u32, blocks: u32) -> u32 {
     }
 }
 
+/// The same for kernels that wait for memory, and gain by more blocks than their registers would let a multiprocessor hold:
+/// where lanes are few and little is kept, else `otherwise`.
+pub const fn crowded<Op: Monoid>(threads: u32, blocks: u32, otherwise: u32) -> u32 {
+    let acc = size_of::<Op::Acc>();
+    let small = if Op::ANY_ORDER { acc <= 4 } else { acc <= 8 };
+    if Op::COMMUTATIVE && small && vector_len(size_of::<Op::Item>()) * acc <= 32 {
+        threads | blocks << 16
+    } else {
+        otherwise
+    }
+}
+
 /// One entry point of an operator.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
@@ -205,6 +217,7 @@ macro_rules! segment_kernels {
                 $crate::__segment_entry!($name, $op, rows::RowParams, rows_long);
                 $crate::__segment_entry!($name, $op, columns::ColumnParams, columns);
                 $crate::__segment_entry!($name, $op, columns::ColumnParams, columns_short);
+                $crate::__segment_entry!($name, $op, columns::ColumnParams, columns_few);
                 $crate::__segment_entry!($name, $op, columns::ColumnParams, narrow);
                 $crate::__segment_entry!($name, $op, gather::GatherParams, gather);
                 $crate::__segment_entry!($name, $op, irregular::IrregularParams, tiles);
@@ -226,6 +239,7 @@ macro_rules! segment_kernels {
                     $crate::__segment_simulated!($op, rows_long),
                     $crate::__segment_simulated!($op, columns),
                     $crate::__segment_simulated!($op, columns_short),
+                    $crate::__segment_simulated!($op, columns_few),
                     $crate::__segment_simulated!($op, narrow),
                     $crate::__segment_simulated!($op, gather),
                     $crate::__segment_simulated!($op, tiles),
@@ -259,16 +273,34 @@ macro_rules! __segment_entry {
 #[macro_export]
 macro_rules! __segment_bounds {
     ($op:ty, columns) => {
-        $crate::export::resident::<$op>($crate::segments::THREADS, 2)
+        $crate::export::resident::<$op>($crate::segments::THREADS, 3)
     };
     ($op:ty, tiles) => {
         $crate::export::resident::<$op>($crate::segments::THREADS, 4)
     };
     ($op:ty, units) => {
-        $crate::export::resident::<$op>($crate::monoid::tree::MAX_GROUPS, 2)
+        $crate::export::crowded::<$op>(
+            $crate::monoid::tree::MAX_GROUPS,
+            3,
+            $crate::export::resident::<$op>($crate::monoid::tree::MAX_GROUPS, 2),
+        )
+    };
+    ($op:ty, columns_few) => {
+        $crate::export::resident::<$op>($crate::segments::THREADS, 4)
+    };
+    ($op:ty, rows_short) => {
+        $crate::export::crowded::<$op>(
+            $crate::monoid::tree::SHORT_GROUPS,
+            4,
+            $crate::export::bounds::<$op>($crate::monoid::tree::SHORT_GROUPS),
+        )
     };
     ($op:ty, rows_block) => {
-        $crate::export::bounds::<$op>($crate::monoid::tree::MAX_GROUPS)
+        $crate::export::crowded::<$op>(
+            $crate::monoid::tree::MAX_GROUPS,
+            3,
+            $crate::export::bounds::<$op>($crate::monoid::tree::MAX_GROUPS),
+        )
     };
     ($op:ty, rows_long) => {
         $crate::export::bounds::<$op>($crate::monoid::tree::MAX_GROUPS)
@@ -339,6 +371,18 @@ macro_rules! __segment_body {
     };
     ($op:ty, columns_short, $params:expr) => {
         $crate::segments::columns::short::<$op, { $crate::__vector!($op) }>($params)
+    };
+    ($op:ty, columns_few, $params:expr) => {
+        $crate::segments::columns::few::<
+            $op,
+            { $crate::__vector!($op) },
+            {
+                $crate::segments::columns::abreast(
+                    size_of::<<$op as $crate::monoid::Monoid>::Item>(),
+                    size_of::<<$op as $crate::monoid::Monoid>::Acc>(),
+                ) as usize
+            },
+        >($params)
     };
     ($op:ty, narrow, $params:expr) => {
         $crate::segments::narrow::narrow::<$op, { $crate::__vector!($op) }>(

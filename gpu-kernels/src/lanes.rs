@@ -6,7 +6,10 @@
 
 use warpfold_monoid::{Monoid, Plain, tree::VECTOR_BYTES};
 use warpfold_simt::{
-    global::{self, hint::NoAllocate},
+    global::{
+        self,
+        hint::{NoAllocate, Plainly},
+    },
     hint::{cold_path, nounroll, opaque},
     shared::Shared,
     thread::sync_threads,
@@ -236,6 +239,41 @@ pub unsafe fn fold_in_place<Op: Monoid, const V: usize, const ONCE: bool>(
                 if w + (u as u32 * groups) < vectors {
                     // SAFETY: loaded under the same condition.
                     let vector = unsafe { batch[u].assume_init() };
+                    let index = index + (u * stride) as u64;
+                    acc = if u == 0 && !begun {
+                        lift_vector(op, vector, index)
+                    } else {
+                        push_vector(op, acc, vector, index)
+                    };
+                }
+                u += 1;
+            }
+            if ONCE {
+                break;
+            }
+            begun = opaque(1) != 0;
+            w += VECTORS_IN_FLIGHT as u32 * groups;
+            next = next.wrapping_add(VECTORS_IN_FLIGHT * stride);
+            index += (VECTORS_IN_FLIGHT * stride) as u64;
+        }
+    } else if size_of::<Op::Item>() >= 4 {
+        cold_path();
+        // Item by item: what one load of a warp leaves of the lines that it touches, the next ones find in L1.
+        let mut begun = false;
+        while ONCE || w < vectors {
+            nounroll();
+            let batch: [[_; V]; VECTORS_IN_FLIGHT] = core::array::from_fn(|u| {
+                let there = w + (u as u32 * groups) < vectors;
+                // SAFETY: items of the array.
+                core::array::from_fn(|slot| unsafe {
+                    global::load_if::<Plainly, Op::Item>(there, next.wrapping_add(u * stride + slot))
+                })
+            });
+            let mut u = 0;
+            while u < VECTORS_IN_FLIGHT {
+                if w + (u as u32 * groups) < vectors {
+                    // SAFETY: loaded under the same condition.
+                    let vector = core::array::from_fn(|slot| unsafe { batch[u][slot].assume_init() });
                     let index = index + (u * stride) as u64;
                     acc = if u == 0 && !begun {
                         lift_vector(op, vector, index)

@@ -14,6 +14,7 @@
 //! | [`rows::large`] | several blocks, one or some chunks each; the last to finish folds their values | global memory |
 //! | [`columns::columns`] | threads of a block, one column each at a time | global memory, rows of neighbouring columns |
 //! | [`columns::short`] | one thread | the same |
+//! | [`columns::few`] | one thread several neighbours | the same, by vectors |
 //! | [`narrow::narrow`] | as `warp`, `block` or `large`, several columns at once | global memory |
 //! | [`gather::gather`] | as `warp`, `block` or `large` | global memory, wherever the axes lead |
 //! | [`irregular::tiles`] | one thread or several | a tile of segments in shared memory |
