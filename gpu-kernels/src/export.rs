@@ -53,16 +53,18 @@ const fn layout<T: Plain>() -> [u64; 3] {
     [size_of::<T>() as u64, align_of::<T>() as u64, T::LAYOUT]
 }
 
-/// The launch bounds of a kernel with so many threads: 0, none, but for operators whose lanes fill a thread's registers.
+/// The launch bounds of a kernel with so many threads: 0, none, but for operators whose lanes, or what they keep of a
+/// segment, fill a thread's registers.
 pub const fn bounds<Op: Monoid>(threads: u32) -> u32 {
     let lanes = if Op::COMMUTATIVE && !Op::ANY_ORDER { vector_len(size_of::<Op::Item>()) } else { 1 };
-    if lanes * size_of::<Op::Acc>() >= 128 { threads } else { 0 }
+    if Op::PER_SEGMENT || lanes * size_of::<Op::Acc>() >= 128 { threads } else { 0 }
 }
 
 /// The launch bounds of a kernel with so many threads of which a multiprocessor is to hold so many blocks: fewer where
-/// accumulators need the registers.
+/// accumulators, or an operator of each segment's own, need the registers.
 pub const fn resident<Op: Monoid>(threads: u32, blocks: u32) -> u32 {
     match size_of::<Op::Acc>() {
+        _ if Op::PER_SEGMENT => bounds::<Op>(threads),
         ..=8 if bounds::<Op>(threads) == 0 => threads | blocks << 16,
         ..=16 if bounds::<Op>(threads) == 0 => threads | blocks.div_ceil(2) << 16,
         _ => bounds::<Op>(threads),
@@ -74,10 +76,21 @@ pub const fn resident<Op: Monoid>(threads: u32, blocks: u32) -> u32 {
 pub const fn crowded<Op: Monoid>(threads: u32, blocks: u32, otherwise: u32) -> u32 {
     let acc = size_of::<Op::Acc>();
     let small = if Op::ANY_ORDER { acc <= 4 } else { acc <= 8 };
-    if Op::COMMUTATIVE && small && vector_len(size_of::<Op::Item>()) * acc <= 32 {
+    if Op::COMMUTATIVE && !Op::PER_SEGMENT && small && vector_len(size_of::<Op::Item>()) * acc <= 32 {
         threads | blocks << 16
     } else {
         otherwise
+    }
+}
+
+/// The same for kernels that the assembler would give more registers than those blocks leave, if their threads hold lanes,
+/// and few.
+pub const fn few_lanes<Op: Monoid>(threads: u32, blocks: u32) -> u32 {
+    let lanes = vector_len(size_of::<Op::Item>()) * size_of::<Op::Acc>();
+    if Op::COMMUTATIVE && !Op::ANY_ORDER && !Op::PER_SEGMENT && lanes <= 32 {
+        threads | blocks << 16
+    } else {
+        bounds::<Op>(threads)
     }
 }
 
@@ -289,18 +302,10 @@ macro_rules! __segment_bounds {
         $crate::export::resident::<$op>($crate::segments::THREADS, 4)
     };
     ($op:ty, rows_short) => {
-        $crate::export::crowded::<$op>(
-            $crate::monoid::tree::SHORT_GROUPS,
-            4,
-            $crate::export::bounds::<$op>($crate::monoid::tree::SHORT_GROUPS),
-        )
+        $crate::export::few_lanes::<$op>($crate::monoid::tree::SHORT_GROUPS, 4)
     };
     ($op:ty, rows_block) => {
-        $crate::export::crowded::<$op>(
-            $crate::monoid::tree::MAX_GROUPS,
-            3,
-            $crate::export::bounds::<$op>($crate::monoid::tree::MAX_GROUPS),
-        )
+        $crate::export::bounds::<$op>($crate::monoid::tree::MAX_GROUPS)
     };
     ($op:ty, rows_long) => {
         $crate::export::bounds::<$op>($crate::monoid::tree::MAX_GROUPS)

@@ -24,7 +24,7 @@ use warpfold_simt::{
     thread::{block_idx_x, grid_dim_x, sync_threads, thread_idx_x},
 };
 
-use super::{THREADS, operator};
+use super::{THREADS, let_next_start, operator};
 use crate::lanes;
 
 /// The parameters of [`columns`].
@@ -188,7 +188,7 @@ pub unsafe fn columns<Op: Monoid, const V: usize>(
             sync_threads();
         }
     }
-    grid::let_next_start();
+    let_next_start();
 }
 
 /// The most lanes of a column that [`short`] takes.
@@ -221,7 +221,7 @@ pub unsafe fn short<Op: Monoid, const V: usize>(params: &ColumnParams<Op>) {
         // SAFETY: one thread a column.
         unsafe { global::store(params.output.wrapping_add(at as usize), op.finish(acc)) };
     }
-    grid::let_next_start();
+    let_next_start();
 }
 
 /// Neighbouring columns that a thread of [`few`] folds: a vector of their items, where accumulators leave registers for it;
@@ -258,7 +258,7 @@ pub unsafe fn few<Op: Monoid, const V: usize, const W: usize>(params: &ColumnPar
         let result = outer * params.inner + column;
         let to = params.output.wrapping_add(result as usize);
         let vectors = params.inner - column >= W as u64
-            && params.stride as usize % W == 0
+            && (params.stride as usize).is_multiple_of(W)
             && next.addr().is_multiple_of(size_of::<[Op::Item; W]>())
             && (!global::is_vector::<Op::Output, W>()
                 || to.addr().is_multiple_of(size_of::<[Op::Output; W]>()));
@@ -328,7 +328,7 @@ pub unsafe fn few<Op: Monoid, const V: usize, const W: usize>(params: &ColumnPar
             }
         }
     }
-    grid::let_next_start();
+    let_next_start();
 }
 
 /// Quotient and remainder of numbers that are no more than `most`, the same for all threads: short columns are bound by

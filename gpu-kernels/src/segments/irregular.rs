@@ -17,7 +17,7 @@ use warpfold_simt::{
 };
 
 use super::{
-    THREADS, operator, rows,
+    THREADS, let_next_start, operator, rows,
     tile::{self, TILE_BYTES, Word},
 };
 use crate::{
@@ -341,7 +341,7 @@ pub unsafe fn tiles<Op: Monoid, const V: usize>(
             sync_threads();
         }
     }
-    grid::let_next_start();
+    let_next_start();
 }
 
 /// The class of a segment of `n` items, at least 1: the logarithm of its number of groups.
@@ -390,15 +390,7 @@ pub unsafe fn units<Op: Monoid, const V: usize, const U: usize>(
             Reach { start: array.input.addr(), end: array.input.wrapping_add(unit.n as usize).addr() };
         // SAFETY: the whole block; a chunk of the segment.
         unsafe {
-            rows::in_place::<Op, V, true>(
-                &array.op,
-                reach,
-                array.input,
-                first,
-                len as u32,
-                params.groups,
-                shared,
-            )
+            rows::in_place::<Op, V>(&array.op, reach, array.input, first, len as u32, params.groups, shared)
         }
     };
     if unit.chunks == 1 {
@@ -414,5 +406,5 @@ pub unsafe fn units<Op: Monoid, const V: usize, const U: usize>(
         // SAFETY: the whole block; one more chunk is done.
         unsafe { rows::finish_chunks(&array, 1) };
     }
-    grid::let_next_start();
+    let_next_start();
 }

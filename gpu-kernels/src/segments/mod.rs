@@ -25,6 +25,7 @@
 //! wide and coalesced whatever the length is what they call an on-the-fly transpose.
 
 use warpfold_monoid::Monoid;
+use warpfold_simt::{grid, thread::grid_dim_x};
 
 pub mod columns;
 pub mod gather;
@@ -35,6 +36,18 @@ pub mod tile;
 
 /// Threads in a block of the kernels whose blocks have one size.
 pub const THREADS: u32 = 256;
+
+/// Blocks up to which a grid says when the next one may start: saying so takes the device as long as starting a small
+/// block, and only short grids gain by it. Others' blocks say it by ending.
+const SHORT_GRID: u32 = 1 << 13;
+
+/// Lets the next grid of the stream start early, if this one is short.
+#[inline(always)]
+fn let_next_start() {
+    if grid_dim_x() <= SHORT_GRID {
+        grid::let_next_start();
+    }
+}
 
 /// The operator of a segment, if that is there.
 #[inline(always)]

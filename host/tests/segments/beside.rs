@@ -352,7 +352,7 @@ fn sums_of_products_in_any_order() {
 #[test]
 fn rows_with_operators_of_their_own() {
     let items = numbers::<u32>(900).into_iter().map(|item| item % 1000).collect::<Vec<_>>();
-    let floor = |k: u32| if k % 3 == 0 { 2000 + k } else { 0 };
+    let floor = |k: u32| if k.is_multiple_of(3) { 2000 + k } else { 0 };
     let operator = |k: u64| WithInitial::of_item(Max::<u32>::new(), floor(k as u32));
     let expected: Vec<u32> =
         items.chunks(9).zip(0u32..).map(|(row, k)| floor(k).max(*row.iter().max().unwrap())).collect();
