@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let parts = [
         ("core", vec![old, new], vec![Arch::Sm80, new]),
         ("more", vec![old], vec![new]),
-        ("segments", vec![old], vec![new]),
+        ("segments", vec![old, new], vec![new]),
         ("scans", vec![old, new], vec![new]),
     ];
     // Some of the parts alone, for who works on their kernels and does not want to wait for the others'.

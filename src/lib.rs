@@ -32,7 +32,7 @@ pub use warpfold_host::{
 pub use warpfold_monoid as monoid;
 pub use warpfold_monoid::{
     Affine, All, And, Any, ArgMax, ArgMaxBy, ArgMin, ArgMinBy, Averaged, Bits, Checked, CheckedProduct,
-    CheckedSum, Compose, Count, CountIf, Dot, DoubleDouble, Element, Elementwise, Extent, Float,
+    CheckedSum, Compose, Count, CountIf, Dot, DoubleDouble, Element, Elementwise, Extent, Fast, Float,
     GivesChecked, GivesIdentity, GivesNone, GivesPlace, IgnoreNan, Indexed, Integer, L1, L2, Linf, LogSumExp,
     Magnitude, Map, MapFn, Max, MaxNonEmptySegmentSum, MaxOf, MaxSegmentSum, MaybeNan, Mean, Min, MinMax,
     MinOf, Moments, Monoid, NOWHERE, NanMax, NanMin, NanMinMax, NanProduct, NanSum, NeutralIdentity,

@@ -460,6 +460,9 @@ impl<Op: Monoid, F: MapFn<From = Op::Item>, D: Sink<Item = F::To>> Monoid for Wr
     }
 }
 
+/// A [`Writing`] whose items have others beside them, all of which the map has.
+pub type WritingBeside<Op, F, D, S> = Beside<Writing<Op, F, D>, S>;
+
 /// An operator of each segment's own: that of segment `k` is item `k` of an array of operators.
 ///
 /// ```

@@ -56,24 +56,47 @@ const fn layout<T: Plain>() -> [u64; 3] {
 /// In launch bounds: no bound, but what a block will have, for which the registers are to suffice without.
 pub const UNBOUNDED: u32 = 1 << 31;
 
-/// The launch bounds of a kernel with so many threads: none, but for operators whose lanes fill a thread's registers.
-/// Assemblers think differently about kernels with a bound.
+/// The launch bounds of a kernel with so many threads: none, but for operators whose lanes, or what they keep of a segment,
+/// fill a thread's registers. Assemblers think differently about kernels with a bound.
 pub const fn bounds<Op: Monoid>(threads: u32) -> u32 {
     if is_wide::<Op>() { threads } else { threads | UNBOUNDED }
 }
 
 const fn is_wide<Op: Monoid>() -> bool {
     let lanes = if Op::COMMUTATIVE && !Op::ANY_ORDER { vector_len(size_of::<Op::Item>()) } else { 1 };
-    lanes * size_of::<Op::Acc>() > 64
+    Op::PER_SEGMENT || lanes * size_of::<Op::Acc>() > 64
 }
 
 /// The launch bounds of a kernel with so many threads of which a multiprocessor is to hold so many blocks: fewer where
-/// accumulators need the registers.
+/// accumulators, or an operator of each segment's own, need the registers.
 pub const fn resident<Op: Monoid>(threads: u32, blocks: u32) -> u32 {
     match size_of::<Op::Acc>() {
         ..=8 if !is_wide::<Op>() => threads | blocks << 16,
         ..=16 if !is_wide::<Op>() => threads | blocks.div_ceil(2) << 16,
         _ => bounds::<Op>(threads),
+    }
+}
+
+/// The same for kernels that wait for memory, and gain by more blocks than their registers would let a multiprocessor hold:
+/// where lanes are few and little is kept, else `otherwise`.
+pub const fn crowded<Op: Monoid>(threads: u32, blocks: u32, otherwise: u32) -> u32 {
+    let acc = size_of::<Op::Acc>();
+    let small = if Op::ANY_ORDER { acc <= 4 } else { acc <= 8 };
+    if Op::COMMUTATIVE && !Op::PER_SEGMENT && small && vector_len(size_of::<Op::Item>()) * acc <= 32 {
+        threads | blocks << 16
+    } else {
+        otherwise
+    }
+}
+
+/// The same for kernels that the assembler would give more registers than those blocks leave, if their threads hold lanes,
+/// and few.
+pub const fn few_lanes<Op: Monoid>(threads: u32, blocks: u32) -> u32 {
+    let lanes = vector_len(size_of::<Op::Item>()) * size_of::<Op::Acc>();
+    if Op::COMMUTATIVE && !Op::ANY_ORDER && !Op::PER_SEGMENT && lanes <= 32 {
+        threads | blocks << 16
+    } else {
+        bounds::<Op>(threads)
     }
 }
 
@@ -220,6 +243,7 @@ macro_rules! segment_kernels {
                 $crate::__segment_entry!($name, $op, rows::RowParams, rows_long);
                 $crate::__segment_entry!($name, $op, columns::ColumnParams, columns);
                 $crate::__segment_entry!($name, $op, columns::ColumnParams, columns_short);
+                $crate::__segment_entry!($name, $op, columns::ColumnParams, columns_few);
                 $crate::__segment_entry!($name, $op, columns::ColumnParams, narrow);
                 $crate::__segment_entry!($name, $op, gather::GatherParams, gather);
                 $crate::__segment_entry!($name, $op, irregular::IrregularParams, tiles);
@@ -241,6 +265,7 @@ macro_rules! segment_kernels {
                     $crate::__segment_simulated!($op, rows_long),
                     $crate::__segment_simulated!($op, columns),
                     $crate::__segment_simulated!($op, columns_short),
+                    $crate::__segment_simulated!($op, columns_few),
                     $crate::__segment_simulated!($op, narrow),
                     $crate::__segment_simulated!($op, gather),
                     $crate::__segment_simulated!($op, tiles),
@@ -359,13 +384,23 @@ macro_rules! __segment_entry {
 #[macro_export]
 macro_rules! __segment_bounds {
     ($op:ty, columns) => {
-        $crate::export::resident::<$op>($crate::segments::THREADS, 2)
+        $crate::export::resident::<$op>($crate::segments::THREADS, 3)
     };
     ($op:ty, tiles) => {
         $crate::export::resident::<$op>($crate::segments::THREADS, 4)
     };
     ($op:ty, units) => {
-        $crate::export::resident::<$op>($crate::monoid::tree::MAX_GROUPS, 2)
+        $crate::export::crowded::<$op>(
+            $crate::monoid::tree::MAX_GROUPS,
+            3,
+            $crate::export::resident::<$op>($crate::monoid::tree::MAX_GROUPS, 2),
+        )
+    };
+    ($op:ty, columns_few) => {
+        $crate::export::resident::<$op>($crate::segments::THREADS, 4)
+    };
+    ($op:ty, rows_short) => {
+        $crate::export::few_lanes::<$op>($crate::monoid::tree::SHORT_GROUPS, 4)
     };
     ($op:ty, rows_block) => {
         $crate::export::bounds::<$op>($crate::monoid::tree::MAX_GROUPS)
@@ -439,6 +474,18 @@ macro_rules! __segment_body {
     };
     ($op:ty, columns_short, $params:expr) => {
         $crate::segments::columns::short::<$op, { $crate::__vector!($op) }>($params)
+    };
+    ($op:ty, columns_few, $params:expr) => {
+        $crate::segments::columns::few::<
+            $op,
+            { $crate::__vector!($op) },
+            {
+                $crate::segments::columns::abreast(
+                    size_of::<<$op as $crate::monoid::Monoid>::Item>(),
+                    size_of::<<$op as $crate::monoid::Monoid>::Acc>(),
+                ) as usize
+            },
+        >($params)
     };
     ($op:ty, narrow, $params:expr) => {
         $crate::segments::narrow::narrow::<$op, { $crate::__vector!($op) }>(

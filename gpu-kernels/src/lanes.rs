@@ -6,7 +6,10 @@
 
 use warpfold_monoid::{Monoid, Plain, tree::VECTOR_BYTES};
 use warpfold_simt::{
-    global::{self, hint::NoAllocate},
+    global::{
+        self,
+        hint::{NoAllocate, Plainly},
+    },
     hint::{cold_path, nounroll, opaque},
     shared::Shared,
     thread::sync_threads,
@@ -192,18 +195,19 @@ pub struct Reach {
     pub end: usize,
 }
 
-/// Folds items `start .. start + len` of an array into lanes, as [`fold`]; if `ONCE`, at most [`VECTORS_IN_FLIGHT`] vectors
-/// for each thread.
+/// Folds items `start .. start + len` of an array into lanes, as [`fold`]: at most [`VECTORS_IN_FLIGHT`] vectors for each
+/// thread.
 ///
-/// Slot `s` of the result holds lane `V * thread + s`, wherever the items start: from off a 16-byte boundary, a thread
-/// reads the two aligned vectors that its items lie in and shifts their words. The second comes from L1, where the next
-/// thread's load brings it, too.
+/// Slot `s` of the result holds lane `V * thread + s`, wherever the items start. From off a 16-byte boundary, items of four
+/// bytes and more are read one by one: what one load of a warp leaves of the lines that it touches, the next ones find in
+/// L1. Of smaller ones a thread reads the two aligned vectors that its items lie in and shifts their words; the second comes
+/// from L1, where the next thread's load brings it, too.
 ///
 /// # Safety
 ///
 /// `items` points to item `start`, with `len` items readable behind it; all of `reach` is readable.
 #[inline(always)]
-pub unsafe fn fold_in_place<Op: Monoid, const V: usize, const ONCE: bool>(
+pub unsafe fn fold_in_place<Op: Monoid, const V: usize>(
     op: &Op,
     reach: Reach,
     items: *const Op::Item,
@@ -219,39 +223,45 @@ pub unsafe fn fold_in_place<Op: Monoid, const V: usize, const ONCE: bool>(
     let (mut next, mut index) = (items.wrapping_add(first), start + first as u64);
     let mut w = thread;
     if !global::is_vector::<Op::Item, V>() || items.addr().is_multiple_of(size_of::<[Op::Item; V]>()) {
-        let mut begun = false;
-        while ONCE || w < vectors {
-            nounroll();
-            let batch: [_; VECTORS_IN_FLIGHT] = core::array::from_fn(|u| {
-                // SAFETY: a vector of the array. Nothing is read twice.
-                unsafe {
-                    global::load_neighbours_if::<NoAllocate, Op::Item, V>(
-                        w + u as u32 * groups < vectors,
-                        next.wrapping_add(u * stride),
-                    )
-                }
-            });
-            let mut u = 0;
-            while u < VECTORS_IN_FLIGHT {
-                if w + (u as u32 * groups) < vectors {
-                    // SAFETY: loaded under the same condition.
-                    let vector = unsafe { batch[u].assume_init() };
-                    let index = index + (u * stride) as u64;
-                    acc = if u == 0 && !begun {
-                        lift_vector(op, vector, index)
-                    } else {
-                        push_vector(op, acc, vector, index)
-                    };
-                }
-                u += 1;
+        let batch: [_; VECTORS_IN_FLIGHT] = core::array::from_fn(|u| {
+            // SAFETY: a vector of the array. Nothing is read twice.
+            unsafe {
+                global::load_neighbours_if::<NoAllocate, Op::Item, V>(
+                    w + u as u32 * groups < vectors,
+                    next.wrapping_add(u * stride),
+                )
             }
-            if ONCE {
-                break;
+        });
+        let mut u = 0;
+        while u < VECTORS_IN_FLIGHT {
+            if w + (u as u32 * groups) < vectors {
+                // SAFETY: loaded under the same condition.
+                let vector = unsafe { batch[u].assume_init() };
+                let index = index + (u * stride) as u64;
+                acc =
+                    if u == 0 { lift_vector(op, vector, index) } else { push_vector(op, acc, vector, index) };
             }
-            begun = opaque(1) != 0;
-            w += VECTORS_IN_FLIGHT as u32 * groups;
-            next = next.wrapping_add(VECTORS_IN_FLIGHT * stride);
-            index += (VECTORS_IN_FLIGHT * stride) as u64;
+            u += 1;
+        }
+    } else if size_of::<Op::Item>() >= 4 {
+        cold_path();
+        let batch: [[_; V]; VECTORS_IN_FLIGHT] = core::array::from_fn(|u| {
+            let there = w + (u as u32 * groups) < vectors;
+            // SAFETY: items of the array.
+            core::array::from_fn(|slot| unsafe {
+                global::load_if::<Plainly, Op::Item>(there, next.wrapping_add(u * stride + slot))
+            })
+        });
+        let mut u = 0;
+        while u < VECTORS_IN_FLIGHT {
+            if w + (u as u32 * groups) < vectors {
+                // SAFETY: loaded under the same condition.
+                let vector = core::array::from_fn(|slot| unsafe { batch[u][slot].assume_init() });
+                let index = index + (u * stride) as u64;
+                acc =
+                    if u == 0 { lift_vector(op, vector, index) } else { push_vector(op, acc, vector, index) };
+            }
+            u += 1;
         }
     } else {
         cold_path();

@@ -62,6 +62,76 @@ impl<Op: Monoid> Monoid for Ordered<Op> {
     }
 }
 
+/// The same operator in any order: its bits are given up for time.
+///
+/// It says that it has [any order](Monoid::ANY_ORDER) although it rounds. Kernels then start their vectors where memory has
+/// them, instead of at the first item, and a thread keeps one accumulator, not a vector's worth. Results are as accurate as
+/// ever and the same in every run on the same data at the same address, but another backend, address or strategy may
+/// give other last bits. Only for operators that commute: others do not compile.
+///
+/// ```
+/// use warpfold_monoid::{Fast, Monoid, Sum, tree};
+///
+/// assert!(Fast::<Sum<f32>>::ANY_ORDER);
+/// assert_eq!(tree::reduce(&Fast(Sum::<f32>::new()), &[1.0, 2.5]), 3.5);
+/// ```
+///
+/// ```compile_fail
+/// use warpfold_monoid::{Compose, Fast, Monoid};
+///
+/// const ANY_ORDER: bool = Fast::<Compose<f32>>::ANY_ORDER;
+/// ```
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fast<Op>(pub Op);
+
+// SAFETY: repr(transparent) over plain data.
+unsafe impl<Op: Plain> Plain for Fast<Op> {
+    const LAYOUT: u64 = Op::LAYOUT;
+}
+
+impl<Op: Monoid> Monoid for Fast<Op> {
+    type Item = Op::Item;
+    type Acc = Op::Acc;
+    type Output = Op::Output;
+    type Empty = Op::Empty;
+    const COMMUTATIVE: bool = true;
+    const ANY_ORDER: bool = {
+        assert!(Op::COMMUTATIVE, "`Fast` reorders: its operator must commute");
+        true
+    };
+    const VECTORISE: bool = Op::VECTORISE;
+    const PER_SEGMENT: bool = Op::PER_SEGMENT;
+    #[inline(always)]
+    fn for_segment(&self, k: u64) -> Self {
+        Fast(self.0.for_segment(k))
+    }
+    #[inline(always)]
+    fn identity(&self) -> Op::Acc {
+        self.0.identity()
+    }
+    #[inline(always)]
+    fn lift(&self, item: Op::Item, index: u64) -> Op::Acc {
+        self.0.lift(item, index)
+    }
+    #[inline(always)]
+    fn combine(&self, left: Op::Acc, right: Op::Acc) -> Op::Acc {
+        self.0.combine(left, right)
+    }
+    #[inline(always)]
+    fn push(&self, acc: Op::Acc, item: Op::Item, index: u64) -> Op::Acc {
+        self.0.push(acc, item, index)
+    }
+    #[inline(always)]
+    fn finish(&self, acc: Op::Acc) -> Op::Output {
+        self.0.finish(acc)
+    }
+    #[inline(always)]
+    fn finish_empty(&self) -> Op::Output {
+        self.0.finish_empty()
+    }
+}
+
 /// An associative operator without an identity: it has no value for nothing.
 ///
 /// [`NonEmpty`] makes an operator of it. The methods are those of [`Monoid`], under the same laws.

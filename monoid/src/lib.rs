@@ -30,7 +30,7 @@ mod sequence;
 pub mod tree;
 
 pub use accumulator::{DoubleDouble, ProductAccumulator, SumAccumulator};
-pub use adapters::{Elementwise, Map, MapFn, NonEmpty, Ordered, Semigroup, WithInitial};
+pub use adapters::{Elementwise, Fast, Map, MapFn, NonEmpty, Ordered, Semigroup, WithInitial};
 pub use bits::{All, And, Any, Bits, Count, CountIf, Or, Xor};
 pub use checked::{Checked, CheckedProduct, CheckedSum, GivesChecked, Overflow, SignedMagnitude};
 pub use fused::{Unaligned, fused};

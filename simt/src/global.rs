@@ -272,6 +272,29 @@ pub unsafe fn store_vector_streaming<T: Plain, const V: usize>(ptr: *mut T, valu
     unsafe { imp::store_vector::<T, V, true>(ptr, value) }
 }
 
+/// Writes `V` neighbours of any size: with one instruction if they are a vector ([`store_vector`]), else each as [`store`]
+/// does. For code that is generic over the item.
+///
+/// # Safety
+///
+/// `ptr` points to `V` values in global memory, aligned to all of them if they are a vector ([`is_vector`]), else to each;
+/// no other thread accesses them at the same time.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn store_neighbours<T: Plain, const V: usize>(ptr: *mut T, values: [T; V]) {
+    if const { is_vector::<T, V>() } {
+        // SAFETY: the caller's promise.
+        unsafe { imp::store_vector::<T, V, false>(ptr, values) }
+    } else {
+        let mut i = 0;
+        while i < V {
+            // SAFETY: the caller's promise.
+            unsafe { imp::store::<T, false>(ptr.wrapping_add(i), values[i]) };
+            i += 1;
+        }
+    }
+}
+
 macro_rules! ordered {
     ($($(#[$doc:meta])* load $name:ident;)*) => {$(
         $(#[$doc])*

@@ -29,14 +29,28 @@ pub struct Options {
 /// The faults.
 const LIST: &str = include_str!("../mutants.toml");
 
-/// The package whose sources the faults are put into, and whose tests must find them.
-const PACKAGE: &str = "warpfold-gpu-kernels";
-
-/// Its folder.
+/// The folder whose sources the faults are put into.
 const FOLDER: &str = "gpu-kernels";
 
-/// The folders that its tests are built from, development dependencies of workspace members included.
-const FOLDERS: [&str; 6] = ["monoid", "monoid-derive", "simt", "simt-macros", "ptx-builder", FOLDER];
+/// The folders that tests are built from, development dependencies of workspace members included.
+const FOLDERS: [&str; 7] = ["monoid", "monoid-derive", "simt", "simt-macros", "ptx-builder", FOLDER, "host"];
+
+/// Tests that must find faults.
+struct Suite {
+    /// What cargo builds.
+    build: &'static [&'static str],
+    /// Where the programs run.
+    folder: &'static str,
+}
+
+/// The kernels' own.
+const KERNELS: Suite = Suite { build: &["--package", "warpfold-gpu-kernels"], folder: FOLDER };
+
+/// Those of segments, whose work the host cuts.
+const SEGMENTS: Suite = Suite {
+    build: &["--package", "warpfold-host", "--no-default-features", "--test", "segments_sim"],
+    folder: "host",
+};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -69,6 +83,11 @@ fn one() -> usize {
 }
 
 impl Mutant {
+    /// The tests that must find it.
+    fn suite(&self) -> &'static Suite {
+        if self.file.starts_with("segments/") || self.file == "beside.rs" { &SEGMENTS } else { &KERNELS }
+    }
+
     /// The source with the fault in it.
     fn apply(&self, source: &str) -> Result<String> {
         let places: Vec<usize> = source.match_indices(&self.find).map(|(at, _)| at).collect();
@@ -115,18 +134,23 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let copy = Copy::new(workspace)?;
     let limit = Duration::from_secs(options.timeout);
 
-    print!("without a fault ... ");
-    io::stdout().flush().ok();
-    let start = Instant::now();
-    match copy.test("none", limit)? {
-        Tests::Passed => println!("passed, {:.1} s\n", start.elapsed().as_secs_f64()),
-        Tests::Failed(how) => {
-            bail!("the tests fail without a fault: {how}; see {}", copy.log("none").display())
+    for suite in [&KERNELS, &SEGMENTS] {
+        if !mutants.iter().any(|mutant| std::ptr::eq(mutant.suite(), suite)) {
+            continue;
         }
-        Tests::NotBuilt(why) => bail!("the copy does not build: {why}"),
+        print!("tests in {} without a fault ... ", suite.folder);
+        io::stdout().flush().ok();
+        let start = Instant::now();
+        match copy.test(suite, "none", limit)? {
+            Tests::Passed => println!("passed, {:.1} s", start.elapsed().as_secs_f64()),
+            Tests::Failed(how) => {
+                bail!("the tests fail without a fault: {how}; see {}", copy.log("none").display())
+            }
+            Tests::NotBuilt(why) => bail!("the copy does not build: {why}"),
+        }
     }
 
-    println!("| fault | kind | caught by | s |");
+    println!("\n| fault | kind | caught by | s |");
     println!("| --- | --- | --- | ---: |");
     let (mut caught, mut wrong) = (0, Vec::new());
     for mutant in &mutants {
@@ -195,7 +219,7 @@ impl Copy {
             Err(error) => return Ok(Outcome::Broken(error.to_string())),
         };
         fs::write(&path, changed)?;
-        let tests = self.test(&mutant.name, limit);
+        let tests = self.test(mutant.suite(), &mutant.name, limit);
         fs::write(&path, source)?;
         Ok(match tests? {
             Tests::Passed => Outcome::Survived,
@@ -205,11 +229,10 @@ impl Copy {
     }
 
     /// Builds the tests, then runs them: what does not compile is not caught by a test.
-    fn test(&self, name: &str, limit: Duration) -> Result<Tests> {
+    fn test(&self, suite: &Suite, name: &str, limit: Duration) -> Result<Tests> {
         let target = self.target.display().to_string();
-        let mut build =
-            cargo_in(&self.root, &["test", "--package", PACKAGE, "--no-run", "--target-dir", &target]);
-        build.arg("--message-format=json-render-diagnostics").stdin(Stdio::null());
+        let mut build = cargo_in(&self.root, &["test", "--no-run", "--target-dir", &target]);
+        build.args(suite.build).arg("--message-format=json-render-diagnostics").stdin(Stdio::null());
         // Half of the time goes into building: without debug information that is shorter.
         build.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_PROFILE_TEST_DEBUG", "0");
         let output = build.output().context("cargo could not be started")?;
@@ -220,14 +243,14 @@ impl Copy {
             return Ok(Tests::NotBuilt(first.to_owned()));
         }
         let programs = test_programs(&String::from_utf8_lossy(&output.stdout));
-        ensure!(!programs.is_empty(), "cargo names no test program of {PACKAGE}");
+        ensure!(!programs.is_empty(), "cargo names no test program of {}", suite.folder);
         let mut log = File::create(self.log(name)).context("cannot create a log")?;
         let start = Instant::now();
         for program in programs {
             writeln!(log, "$ {program}")?;
             // The programs themselves, not through cargo, so that a hanging one can be stopped.
             let mut child = Command::new(&program)
-                .current_dir(self.root.join(FOLDER))
+                .current_dir(self.root.join(suite.folder))
                 .env("RUST_BACKTRACE", "0")
                 .stdin(Stdio::null())
                 .stdout(log.try_clone()?)
@@ -294,7 +317,7 @@ fn test_programs(messages: &str) -> Vec<String> {
 }
 
 /// The simulator's detectors, by words of their reports; earlier entries are more specific.
-const DETECTORS: [(&str, &str); 15] = [
+const DETECTORS: [(&str, &str); 16] = [
     ("does not name the calling lane", "caller not in the mask"),
     ("which the mask", "shuffle from an unnamed lane"),
     (" names lane ", "absent lane"),
@@ -310,6 +333,7 @@ const DETECTORS: [(&str, &str); 15] = [
     ("panic: ", "panic in the kernel"),
     ("the ticket is reset", "ticket left behind"),
     (" failed: n = ", "wrong bits"),
+    (" segments of ", "wrong bits"),
 ];
 
 /// Which tests failed and what found it, from the output of a test program; `None` if no test is named.

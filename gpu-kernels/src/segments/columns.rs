@@ -14,14 +14,18 @@ use warpfold_monoid::{
 };
 use warpfold_simt::{
     atomic::{self, AcqRel, Gpu},
-    global::{self, hint::Plainly},
+    global::{
+        self,
+        hint::{NoAllocate, Plainly},
+    },
     grid,
     hint::{cold_path, nounroll, opaque},
     shared::Shared,
     thread::{block_idx_x, grid_dim_x, sync_threads, thread_idx_x},
 };
 
-use super::{THREADS, operator};
+use super::{THREADS, let_next_start, operator};
+use crate::lanes;
 
 /// The parameters of [`columns`].
 #[repr(C)]
@@ -184,7 +188,7 @@ pub unsafe fn columns<Op: Monoid, const V: usize>(
             sync_threads();
         }
     }
-    grid::let_next_start();
+    let_next_start();
 }
 
 /// The most lanes of a column that [`short`] takes.
@@ -217,7 +221,114 @@ pub unsafe fn short<Op: Monoid, const V: usize>(params: &ColumnParams<Op>) {
         // SAFETY: one thread a column.
         unsafe { global::store(params.output.wrapping_add(at as usize), op.finish(acc)) };
     }
-    grid::let_next_start();
+    let_next_start();
+}
+
+/// Neighbouring columns that a thread of [`few`] folds: a vector of their items, where accumulators leave registers for it;
+/// 1 where there is no such kernel.
+pub const fn abreast(item_bytes: usize, acc_bytes: usize) -> u32 {
+    match (item_bytes, acc_bytes) {
+        (4, ..=4) => 4,
+        (4, ..=8) | (8, ..=8) => 2,
+        _ => 1,
+    }
+}
+
+/// Columns of no more items than a thread folds of a row, several neighbours a thread: what there is of a column is a few
+/// bytes, so that one a thread would wait for memory most of the time.
+///
+/// # Safety
+///
+/// As for [`columns`], with as many threads in blocks of [`THREADS`] as there are groups of `W` neighbours; `groups`,
+/// `chunks`, `parts` and `splits` are 1, the operator commutes, and `W` is [`abreast`], more than 1.
+#[inline(always)]
+pub unsafe fn few<Op: Monoid, const V: usize, const W: usize>(params: &ColumnParams<Op>) {
+    grid::wait_for_previous();
+    if !Op::COMMUTATIVE || W == 1 {
+        return;
+    }
+    let a_group = params.inner.div_ceil(W as u64);
+    let all = params.outer * a_group;
+    let at = block_idx_x() as u64 * THREADS as u64 + thread_idx_x() as u64;
+    if at < all {
+        let (outer, column) = divided(at, a_group, all);
+        let column = column * W as u64;
+        let first = (outer as i64).wrapping_mul(params.outer_stride).wrapping_add(column as i64);
+        let mut next = params.input.wrapping_offset(first as isize);
+        let result = outer * params.inner + column;
+        let to = params.output.wrapping_add(result as usize);
+        let vectors = params.inner - column >= W as u64
+            && (params.stride as usize).is_multiple_of(W)
+            && next.addr().is_multiple_of(size_of::<[Op::Item; W]>())
+            && (!global::is_vector::<Op::Output, W>()
+                || to.addr().is_multiple_of(size_of::<[Op::Output; W]>()));
+        if vectors {
+            let ops: [Op; W] = core::array::from_fn(|c| operator(&params.op, result + c as u64, true));
+            let n = params.n as u32;
+            let mut acc = [[params.op.identity(); V]; W];
+            let mut row = 0;
+            let mut begun = false;
+            while row < n {
+                nounroll();
+                // A round of the lanes, all asked for before any is used.
+                let batch: [_; V] = core::array::from_fn(|lane| {
+                    let from = next.wrapping_offset(lane as isize * params.stride as isize);
+                    let there = row + (lane as u32) < n;
+                    // SAFETY: a vector of neighbours in a row.
+                    unsafe { global::load_neighbours_if::<NoAllocate, Op::Item, W>(there, from) }
+                });
+                let mut lane = 0;
+                while lane < V {
+                    if row + (lane as u32) < n {
+                        // SAFETY: loaded under the same condition.
+                        let items = unsafe { batch[lane].assume_init() };
+                        let index = row as u64 + lane as u64;
+                        let mut c = 0;
+                        while c < W {
+                            acc[c][lane] = if begun {
+                                ops[c].push(acc[c][lane], items[c], index)
+                            } else {
+                                ops[c].lift(items[c], index)
+                            };
+                            c += 1;
+                        }
+                    }
+                    lane += 1;
+                }
+                begun = opaque(1) != 0;
+                next = next.wrapping_offset(V as isize * params.stride as isize);
+                row += V as u32;
+            }
+            let lanes = Some(n.min(V as u32));
+            let values: [Op::Output; W] =
+                core::array::from_fn(|c| ops[c].finish(lanes::combine_slots(&ops[c], acc[c], 0, lanes)));
+            // SAFETY: one thread so many columns.
+            unsafe { global::store_neighbours(to, values) };
+        } else {
+            cold_path();
+            let here = (params.inner - column).min(W as u64);
+            let mut c = 0;
+            while c < here {
+                nounroll();
+                let op = &operator(&params.op, result + c, true);
+                // SAFETY: a column's items.
+                let (acc, _) = unsafe {
+                    part_value::<Op, V, SHORT_LEVELS>(
+                        params,
+                        op,
+                        0,
+                        0,
+                        params.n,
+                        next.wrapping_add(c as usize),
+                    )
+                };
+                // SAFETY: one thread a column.
+                unsafe { global::store(to.wrapping_add(c as usize), op.finish(acc)) };
+                c += 1;
+            }
+        }
+    }
+    let_next_start();
 }
 
 /// Quotient and remainder of numbers that are no more than `most`, the same for all threads: short columns are bound by

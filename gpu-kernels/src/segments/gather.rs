@@ -16,7 +16,7 @@ use warpfold_simt::{
     thread::{block_idx_x, grid_dim_x, sync_threads, thread_idx_x},
 };
 
-use super::{THREADS, operator, rows};
+use super::{THREADS, let_next_start, operator, rows};
 use crate::{block, device::ReduceParams, lanes, warp};
 
 /// The most axes, of those kept and of those reduced.
@@ -215,7 +215,7 @@ pub unsafe fn gather<Op: Monoid, const V: usize>(
             }
         }
     }
-    grid::let_next_start();
+    let_next_start();
 }
 
 /// The value of items `start .. start + len` of a segment, in thread 0.

@@ -17,7 +17,7 @@ use warpfold_simt::{
 };
 
 use super::{
-    THREADS, operator, rows,
+    THREADS, let_next_start, operator, rows,
     tile::{self, TILE_BYTES, Word},
 };
 use crate::{
@@ -112,21 +112,50 @@ pub struct IrregularParams<Op: Monoid> {
     pub op: Op,
 }
 
-/// A segment of a tile, in the order of classes.
-#[repr(C, align(16))]
+/// A segment of a tile, in the order of classes. Small, so that many blocks have room for their lists.
+#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Listed {
-    /// Its first item, counted from the tile's.
-    first: u32,
-    /// Its items.
-    n: u32,
+    extent: Extent,
     /// Its number, counted from the tile's first.
     segment: u32,
-    padding: u32,
 }
 
 // SAFETY: repr(C), no padding.
 unsafe impl Plain for Listed {}
+
+/// Where in a tile a segment's items lie.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug)]
+struct Extent(u32);
+
+/// Bits of a place in a tile.
+const PLACE_BITS: u32 = TILE_BYTES.ilog2();
+
+const _: () = assert!(TILE_BYTES.is_power_of_two() && tile_limit(1) < 1 << (32 - PLACE_BITS));
+
+impl Extent {
+    /// None.
+    const NONE: Extent = Extent(0);
+
+    /// `n` items from number `first` of the tile on, which has no more items than bytes.
+    #[inline(always)]
+    fn new(first: u32, n: u32) -> Self {
+        Extent(n << PLACE_BITS | first)
+    }
+
+    /// Its first item, counted from the tile's.
+    #[inline(always)]
+    fn first(self) -> u32 {
+        self.0 & ((1 << PLACE_BITS) - 1)
+    }
+
+    /// Its items.
+    #[inline(always)]
+    fn n(self) -> u32 {
+        self.0 >> PLACE_BITS
+    }
+}
 
 /// Numbers of groups that a segment in a tile may have: 1, 2, 4, 8, 16, 32.
 const CLASSES: usize = 6;
@@ -167,7 +196,7 @@ pub unsafe fn tiles<Op: Monoid, const V: usize>(
             tile::Tile::fill::<V>(params.input.wrapping_add(start as usize), items, thread, THREADS, words)
         };
         // Which of this thread's segments are of which class: a count for each class, in one number.
-        let mut found = [(CLASSES as u32, 0, 0); SORTED];
+        let mut found = [Extent::NONE; SORTED];
         let mut counts = 0_u64;
         let mut i = 0;
         while i < SORTED {
@@ -186,9 +215,8 @@ pub unsafe fn tiles<Op: Monoid, const V: usize>(
                         global::store(params.output.wrapping_add(at), op.finish_empty());
                     }
                 } else {
-                    let class = class::<V>(n);
-                    found[i] = (class, begin.wrapping_sub(start) as u32, n);
-                    counts += 1 << (class * BITS);
+                    found[i] = Extent::new(begin.wrapping_sub(start) as u32, n);
+                    counts += 1 << (class::<V>(n) * BITS);
                 }
             }
             i += 1;
@@ -197,8 +225,8 @@ pub unsafe fn tiles<Op: Monoid, const V: usize>(
         if sync_threads_or((counts >> BITS != 0) as u32) == 0 {
             let mut i = 0;
             while i < SORTED {
-                let (class, first, n) = found[i];
-                if class == 0 {
+                let (first, n) = (found[i].first(), found[i].n());
+                if n > 0 {
                     let s = thread + i as u32 * THREADS;
                     let op = &operator(&params.op, segment + s as u64, true);
                     let in_words = tile.in_words::<V>(n) && first.is_multiple_of(V as u32);
@@ -233,8 +261,9 @@ pub unsafe fn tiles<Op: Monoid, const V: usize>(
         let mut taken = before;
         let mut i = 0;
         while i < SORTED {
-            let (class, first, n) = found[i];
-            if class < CLASSES as u32 {
+            let n = found[i].n();
+            if n > 0 {
+                let class = class::<V>(n);
                 let mut place = count(taken, class);
                 let mut larger = CLASSES as u32 - 1;
                 while larger > class {
@@ -245,7 +274,7 @@ pub unsafe fn tiles<Op: Monoid, const V: usize>(
                 taken += 1 << (class * BITS);
                 let s = thread + i as u32 * THREADS;
                 // SAFETY: a place for each segment that is not empty.
-                unsafe { list.write(place as usize, Listed { first, n, segment: s, padding: 0 }) };
+                unsafe { list.write(place as usize, Listed { extent: found[i], segment: s }) };
             }
             i += 1;
         }
@@ -277,12 +306,13 @@ pub unsafe fn tiles<Op: Monoid, const V: usize>(
             }
             let groups = 1 << class;
             let group = left & (groups - 1);
-            let mut listed = Listed { first: 0, n: 0, segment: 0, padding: 0 };
+            let mut listed = Listed { extent: Extent::NONE, segment: 0 };
             if there {
                 // SAFETY: written before the barrier.
                 listed = unsafe { list.read((place + (left >> class)) as usize) };
             }
-            let Listed { first, n, segment: s, .. } = listed;
+            let Listed { extent, segment: s } = listed;
+            let (first, n) = (extent.first(), extent.n());
             let op = &operator(&params.op, segment + s as u64, there);
             let whole = tile.in_words::<V>(n) && first.is_multiple_of(V as u32);
             // SAFETY: the whole warp is here.
@@ -311,7 +341,7 @@ pub unsafe fn tiles<Op: Monoid, const V: usize>(
             sync_threads();
         }
     }
-    grid::let_next_start();
+    let_next_start();
 }
 
 /// The class of a segment of `n` items, at least 1: the logarithm of its number of groups.
@@ -349,7 +379,9 @@ pub unsafe fn units<Op: Monoid, const V: usize, const U: usize>(
     };
     let first = unit.index as u64 * unit.chunk;
     let len = unit.chunk.min(unit.n - first);
-    let acc = if Op::ANY_ORDER || !Op::COMMUTATIVE {
+    // All but the chunks of very long segments are a few vectors to each thread, which takes fewer registers to say.
+    let once = unit.chunk <= VECTORS_A_GROUP * params.groups as u64 * V as u64 || unit.chunks == 1;
+    let acc = if Op::ANY_ORDER || !Op::COMMUTATIVE || !once {
         // SAFETY: the whole block; a chunk of the segment.
         unsafe { device::chunk_value::<Op, V, U>(&array, first, len, params.groups, false, shared) }
     } else {
@@ -358,15 +390,7 @@ pub unsafe fn units<Op: Monoid, const V: usize, const U: usize>(
             Reach { start: array.input.addr(), end: array.input.wrapping_add(unit.n as usize).addr() };
         // SAFETY: the whole block; a chunk of the segment.
         unsafe {
-            rows::in_place::<Op, V, false>(
-                &array.op,
-                reach,
-                array.input,
-                first,
-                len as u32,
-                params.groups,
-                shared,
-            )
+            rows::in_place::<Op, V>(&array.op, reach, array.input, first, len as u32, params.groups, shared)
         }
     };
     if unit.chunks == 1 {
@@ -382,5 +406,5 @@ pub unsafe fn units<Op: Monoid, const V: usize, const U: usize>(
         // SAFETY: the whole block; one more chunk is done.
         unsafe { rows::finish_chunks(&array, 1) };
     }
-    grid::let_next_start();
+    let_next_start();
 }

@@ -14,6 +14,7 @@
 //! | [`rows::large`] | several blocks, one or some chunks each; the last to finish folds their values | global memory |
 //! | [`columns::columns`] | threads of a block, one column each at a time | global memory, rows of neighbouring columns |
 //! | [`columns::short`] | one thread | the same |
+//! | [`columns::few`] | one thread several neighbours | the same, by vectors |
 //! | [`narrow::narrow`] | as `warp`, `block` or `large`, several columns at once | global memory |
 //! | [`gather::gather`] | as `warp`, `block` or `large` | global memory, wherever the axes lead |
 //! | [`irregular::tiles`] | one thread or several | a tile of segments in shared memory |
@@ -24,6 +25,7 @@
 //! wide and coalesced whatever the length is what they call an on-the-fly transpose.
 
 use warpfold_monoid::Monoid;
+use warpfold_simt::{grid, thread::grid_dim_x};
 
 pub mod columns;
 pub mod gather;
@@ -34,6 +36,18 @@ pub mod tile;
 
 /// Threads in a block of the kernels whose blocks have one size.
 pub const THREADS: u32 = 256;
+
+/// Blocks up to which a grid says when the next one may start: saying so takes the device as long as starting a small
+/// block, and only short grids gain by it. Others' blocks say it by ending.
+const SHORT_GRID: u32 = 1 << 13;
+
+/// Lets the next grid of the stream start early, if this one is short.
+#[inline(always)]
+fn let_next_start() {
+    if grid_dim_x() <= SHORT_GRID {
+        grid::let_next_start();
+    }
+}
 
 /// The operator of a segment, if that is there.
 #[inline(always)]

@@ -14,7 +14,7 @@ use warpfold_simt::{
     warp::{FULL, shuffle_idx, sync_warp},
 };
 
-use super::{THREADS, columns::ColumnParams, operator};
+use super::{THREADS, columns::ColumnParams, let_next_start, operator};
 use crate::{block, device, lanes, warp};
 
 /// The most columns.
@@ -69,7 +69,7 @@ pub unsafe fn narrow<Op: Monoid, const V: usize>(params: &ColumnParams<Op>, shar
             _ => of::<Op, V, 4>(params, shared),
         }
     }
-    grid::let_next_start();
+    let_next_start();
 }
 
 /// The same, of a number of columns that is known.

@@ -15,7 +15,7 @@ use warpfold_simt::{
 };
 
 use super::{
-    THREADS, operator,
+    THREADS, let_next_start, operator,
     tile::{self, Tile, Word},
 };
 use crate::{
@@ -162,7 +162,7 @@ unsafe fn staged<Op: Monoid, const V: usize>(params: &RowParams<Op>, groups: u32
             sync_threads();
         }
     }
-    grid::let_next_start();
+    let_next_start();
 }
 
 /// Rows of at most `128 * V` items, `groups` threads each (a power of two up to 32), straight from global memory.
@@ -194,7 +194,7 @@ pub unsafe fn warp<Op: Monoid, const V: usize, const U: usize>(params: &RowParam
         if there {
             // SAFETY: a row.
             acc = unsafe {
-                lanes::fold_in_place::<Op, V, true>(op, params.reach(), items, 0, n as u32, group, groups)
+                lanes::fold_in_place::<Op, V>(op, params.reach(), items, 0, n as u32, group, groups)
             };
         }
         // Several groups all have their lanes: `n` is more than twice those.
@@ -216,7 +216,7 @@ pub unsafe fn warp<Op: Monoid, const V: usize, const U: usize>(params: &RowParam
         // SAFETY: the whole warp is here.
         unsafe { warps::reduce_width(op, acc, lane, groups, Some(n.div_ceil(strip) as u32)) }
     };
-    grid::let_next_start();
+    let_next_start();
     if group == 0 && there {
         // SAFETY: one thread a row.
         unsafe { global::store(params.output.wrapping_add(row as usize), op.finish(acc)) };
@@ -297,7 +297,7 @@ pub unsafe fn block<Op: Monoid, const V: usize, const U: usize>(
     let op = &operator(&params.op, row, true);
     // SAFETY: the caller's promise.
     let acc = unsafe { chunk_value::<Op, V, U>(params, op, row, 0, params.n, params.groups, shared) };
-    grid::let_next_start();
+    let_next_start();
     if thread_idx_x() == 0 {
         // SAFETY: one thread a row.
         unsafe { global::store(params.output.wrapping_add(row as usize), op.finish(acc)) };
@@ -343,15 +343,7 @@ pub unsafe fn large<Op: Monoid, const V: usize, const U: usize>(
         } else {
             // SAFETY: the caller's promise.
             unsafe {
-                in_place::<Op, V, true>(
-                    &array.op,
-                    params.reach(),
-                    array.input,
-                    start,
-                    len as u32,
-                    groups,
-                    shared,
-                )
+                in_place::<Op, V>(&array.op, params.reach(), array.input, start, len as u32, groups, shared)
             }
         };
         if thread_idx_x() == 0 {
@@ -363,7 +355,7 @@ pub unsafe fn large<Op: Monoid, const V: usize, const U: usize>(
             break;
         }
     }
-    grid::let_next_start();
+    let_next_start();
     // SAFETY: the whole block; so many more chunks are done, by its thread 0.
     unsafe { finish_chunks(&array, done) };
 }
@@ -390,18 +382,18 @@ unsafe fn chunk_value<Op: Monoid, const V: usize, const U: usize>(
         };
     }
     // SAFETY: the caller's promise.
-    unsafe { in_place::<Op, V, true>(op, params.reach(), params.row(row), start, len as u32, groups, shared) }
+    unsafe { in_place::<Op, V>(op, params.reach(), params.row(row), start, len as u32, groups, shared) }
 }
 
-/// The value of items `start .. start + len` of an array, in thread 0; if `ONCE`, of at most [`VECTORS_IN_FLIGHT`] vectors
-/// for each thread.
+/// The value of items `start .. start + len` of an array, in thread 0: of at most [`VECTORS_IN_FLIGHT`] vectors for each
+/// thread.
 ///
 /// # Safety
 ///
 /// The whole block of `max(groups, 32)` threads calls; the items are readable, and so is all of `reach`; `shared` has a
 /// slot a warp, which are not in use.
 #[inline(always)]
-pub(super) unsafe fn in_place<Op: Monoid, const V: usize, const ONCE: bool>(
+pub(super) unsafe fn in_place<Op: Monoid, const V: usize>(
     op: &Op,
     reach: Reach,
     array: *const Op::Item,
@@ -415,7 +407,7 @@ pub(super) unsafe fn in_place<Op: Monoid, const V: usize, const ONCE: bool>(
     if thread < groups {
         let items = array.wrapping_add(start as usize);
         // SAFETY: the caller's promise.
-        acc = unsafe { lanes::fold_in_place::<Op, V, ONCE>(op, reach, items, start, len, thread, groups) };
+        acc = unsafe { lanes::fold_in_place::<Op, V>(op, reach, items, start, len, thread, groups) };
     }
     let lanes = groups * V as u32;
     if len >= lanes && groups >= 32 {

@@ -40,7 +40,7 @@ unsafe impl Send for Loaded {}
 unsafe impl Sync for Loaded {}
 
 /// Kernels for segments, in the order of [`SEGMENT_KERNELS`].
-pub(crate) const SEGMENT_KERNELS: [&str; 12] = [
+pub(crate) const SEGMENT_KERNELS: [&str; 13] = [
     "rows_thread",
     "rows_small",
     "rows_warp",
@@ -49,6 +49,7 @@ pub(crate) const SEGMENT_KERNELS: [&str; 12] = [
     "rows_long",
     "columns",
     "columns_short",
+    "columns_few",
     "narrow",
     "gather",
     "tiles",

@@ -8,7 +8,7 @@ use std::fmt;
 
 use warpfold_gpu_kernels::segments::{
     THREADS,
-    columns::{MAX_LANES_A_PART, MAX_SPLITS, SHORT_LANES},
+    columns::{MAX_LANES_A_PART, MAX_SPLITS, SHORT_LANES, abreast},
     narrow::{MAX_HELD, MAX_VECTOR, is_narrow},
     tile::TILE_BYTES,
 };
@@ -156,8 +156,10 @@ pub struct SegmentsPlan {
     pub parts: u32,
     /// Blocks that share a segment's chunk, in *columns*.
     pub splits: u32,
-    /// Are the columns of *columns* so short that a thread folds one?
+    /// Are the columns of *columns* so short that a thread folds one, or several?
     pub short: bool,
+    /// How many neighbours a thread folds, where they are short.
+    pub abreast: u32,
     /// Bytes of an item.
     pub item_bytes: usize,
     /// Counters that the launch needs, zero before and after.
@@ -182,6 +184,9 @@ const BLOCK_BYTES: u64 = 128 << 10;
 
 /// Blocks that each multiprocessor is to have, a few times what it holds, before a block folds several chunks.
 const BLOCKS_A_MULTIPROCESSOR: u64 = 24;
+
+/// So many columns keep a large device busy with several a thread.
+const MANY_COLUMNS: u64 = 1 << 16;
 
 /// Threads in a block of *columns* at most, as [`warpfold_gpu_kernels::segments::columns::threads`] has it.
 fn column_threads(acc_bytes: usize) -> u32 {
@@ -239,6 +244,7 @@ impl SegmentPlanner {
             parts: 1,
             splits: 1,
             short: false,
+            abreast: 1,
             item_bytes: self.layout.item_bytes,
             tickets: 0,
             partials: 0,
@@ -295,6 +301,9 @@ impl SegmentPlanner {
                     && lanes <= SHORT_LANES
                     && m.saturating_mul(16) >= lanes.pow(3);
                 if plan.short {
+                    if shape.groups == 1 && m >= MANY_COLUMNS {
+                        plan.abreast = abreast(self.layout.item_bytes, self.layout.acc_bytes);
+                    }
                     plan.width = THREADS;
                 } else {
                     self.split_columns(&mut plan, inner);
@@ -307,7 +316,7 @@ impl SegmentPlanner {
                 }
                 if plan.short {
                     // Across groups of columns, too.
-                    m.div_ceil(THREADS as u64)
+                    outer.saturating_mul(inner.div_ceil(plan.abreast as u64)).div_ceil(THREADS as u64)
                 } else {
                     outer.saturating_mul(tiles).saturating_mul(pieces)
                 }
@@ -494,6 +503,7 @@ impl SegmentsPlan {
             SegmentStrategy::Block => "rows_block",
             SegmentStrategy::Large if self.shape.groups < MAX_GROUPS => "rows_short",
             SegmentStrategy::Large => "rows_long",
+            SegmentStrategy::Columns if self.abreast > 1 => "columns_few",
             SegmentStrategy::Columns if self.short => "columns_short",
             SegmentStrategy::Columns => "columns",
             SegmentStrategy::Narrow => "narrow",
@@ -517,6 +527,7 @@ impl SegmentsPlan {
             parts: 1,
             splits: 1,
             short: false,
+            abreast: 1,
             item_bytes: layout.item_bytes,
             tickets: 0,
             partials: 0,
@@ -550,6 +561,9 @@ impl fmt::Display for SegmentsPlan {
             }
             SegmentStrategy::Large => write!(f, ", {} chunks a block", self.chunks_a_block)?,
             SegmentStrategy::Columns => {
+                if self.abreast > 1 {
+                    return write!(f, ", {} segments a thread\nworkspace  none", self.abreast);
+                }
                 write!(f, ", {} segments a block, {} threads each", self.width, self.parts)?;
                 if self.splits > 1 {
                     write!(f, ", {} blocks a chunk", self.splits)?;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use warpfold_gpu_kernels::{
-    beside::{self, Along, AlongMut, OwnOperator, PerSegment, Ragged, RaggedMut, Writing},
+    beside::{self, Along, AlongMut, OwnOperator, PerSegment, Ragged, RaggedMut, Writing, WritingBeside},
     source::{Array, ArrayMut, Sink, Source, Zip2, Zip3, Zip4, Zip5, Zip6, Zip7, Zip8},
 };
 use warpfold_monoid::{MapFn, Monoid, Plain};
@@ -522,19 +522,20 @@ impl Engine {
     /// # Errors
     ///
     /// As for the two.
+    #[allow(clippy::type_complexity)]
     pub fn segments_beside_writing<'a, Op, F, B, D>(
         &self,
         op: Op,
         map: F,
         beside: B,
         outputs: D,
-    ) -> Result<SegmentsBeside<'a, beside::Beside<Writing<Op, F, D::Sink>, B::Source>>, Error>
+    ) -> Result<SegmentsBeside<'a, WritingBeside<Op, F, D::Sink, B::Source>>, Error>
     where
         Op: Monoid,
         F: MapFn<From = Op::Item>,
         B: Sides<'a>,
         D: SidesMut<'a, Sink: Sink<Item = F::To>>,
-        beside::Beside<Writing<Op, F, D::Sink>, B::Source>: Monoid,
+        WritingBeside<Op, F, D::Sink, B::Source>: Monoid,
     {
         let mut attached = Attached::default();
         let source = beside.attach(self, &mut attached)?;

@@ -236,6 +236,11 @@ fn rows<const COMMUTATIVE: bool>() {
         let layout = Layout::rows(m as u64, n as u64);
         taken.extend(check::<COMMUTATIVE>(&layout, &numbers(m * n), 1));
     }
+    // So many that a thread folds several neighbours.
+    let layout = Layout::new(&[3, 3, 21_847], &[3 * 21_847, 21_847, 1], &[1]).unwrap();
+    if COMMUTATIVE {
+        check::<COMMUTATIVE>(&layout, &numbers(9 * 21_847), 21_847);
+    }
     for (outer, n, inner) in [(3, 5, 7), (2, 70, 33), (5, 9, 2), (2, 1000, 3), (1, 9000, 4), (4, 52, 65)] {
         let strides = [(n * inner) as isize, inner as isize, 1];
         let layout = Layout::new(&[outer, n, inner], &strides, &[1]).unwrap();
@@ -347,7 +352,7 @@ fn sums_of_products_in_any_order() {
 #[test]
 fn rows_with_operators_of_their_own() {
     let items = numbers::<u32>(900).into_iter().map(|item| item % 1000).collect::<Vec<_>>();
-    let floor = |k: u32| if k % 3 == 0 { 2000 + k } else { 0 };
+    let floor = |k: u32| if k.is_multiple_of(3) { 2000 + k } else { 0 };
     let operator = |k: u64| WithInitial::of_item(Max::<u32>::new(), floor(k as u32));
     let expected: Vec<u32> =
         items.chunks(9).zip(0u32..).map(|(row, k)| floor(k).max(*row.iter().max().unwrap())).collect();
