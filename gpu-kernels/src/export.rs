@@ -64,7 +64,7 @@ pub const fn bounds<Op: Monoid>(threads: u32) -> u32 {
 
 const fn is_wide<Op: Monoid>() -> bool {
     let lanes = if Op::COMMUTATIVE && !Op::ANY_ORDER { vector_len(size_of::<Op::Item>()) } else { 1 };
-    Op::PER_SEGMENT || lanes * size_of::<Op::Acc>() > 64
+    Op::PER_SEGMENT || lanes * size_of::<Op::Acc>() > 64 || size_of::<Op::Acc>() > 32
 }
 
 /// The launch bounds of a kernel with so many threads of which a multiprocessor is to hold so many blocks: fewer where
