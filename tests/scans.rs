@@ -4,8 +4,8 @@
 use ndarray::{Array2, Array3, Axis, ShapeBuilder, array, s};
 use num_complex::Complex;
 use warpfold::{
-    ArgMax, Compose, Engine, Max, Min, Monoid, NanMax, NanMin, Plain, Product, Scanner, SegmentPlan, Sum,
-    Affine, GivesIdentity,
+    Affine, ArgMax, Compose, Engine, GivesIdentity, Max, Min, Monoid, NanMax, NanMin, Plain, Product,
+    Scanner, SegmentPlan, Sum,
 };
 
 use crate::support::engines;
@@ -54,8 +54,11 @@ fn sums_of_f32_are_correctly_rounded() {
     // Multiples of 2^-20 below 16, whose sums `i64` holds.
     let exact: Vec<i64> = (0..20_000_i64).map(|i| (i * 7_919_777) % (1 << 24) - (1 << 22)).collect();
     let items: Vec<f32> = exact.iter().map(|&item| item as f32 / (1 << 20) as f32).collect();
-    let expected: Vec<f32> = running(&exact).iter().map(|&sum| (sum as f64 / (1 << 20) as f64) as f32).collect();
-    on_each(|engine| assert!(scanner(engine, Sum::<f32>::new()).scan(&items).unwrap() == expected, "{engine:?}"));
+    let expected: Vec<f32> =
+        running(&exact).iter().map(|&sum| (sum as f64 / (1 << 20) as f64) as f32).collect();
+    on_each(|engine| {
+        assert!(scanner(engine, Sum::<f32>::new()).scan(&items).unwrap() == expected, "{engine:?}")
+    });
 }
 
 /// I07: an axis of one item is the identity map, however many lines there are.
@@ -272,7 +275,10 @@ fn sc03_columns_in_any_order() {
             for fortran in [false, true] {
                 let ones = Array2::<f32>::ones((rows, columns).set_f(fortran));
                 let found = sum.scan_axis(&ones, Axis(0)).unwrap();
-                assert!(found.indexed_iter().all(|((r, _), &sum)| sum == (r + 1) as f32), "{rows} x {columns}");
+                assert!(
+                    found.indexed_iter().all(|((r, _), &sum)| sum == (r + 1) as f32),
+                    "{rows} x {columns}"
+                );
             }
         }
         let parent = array![[1.0_f32, 2.0], [3.0, 4.0]];

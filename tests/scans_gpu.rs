@@ -71,8 +71,19 @@ where
     let (strip, warp, tile) = (tiling.strip as usize, tiling.warp() as usize, tiling.tile() as usize);
     let on = forms(&gpu.scanner(op).unwrap(), op.lift(ordinary(1, 3)[0], 5));
     let cpu = forms(&Engine::cpu().scanner(op).unwrap(), op.lift(ordinary(1, 3)[0], 5));
-    let lengths =
-        [1, strip, strip + 1, warp - 1, warp, warp + 1, tile - 1, tile, tile + 1, 3 * tile + 7, 300 * tile + 11];
+    let lengths = [
+        1,
+        strip,
+        strip + 1,
+        warp - 1,
+        warp,
+        warp + 1,
+        tile - 1,
+        tile,
+        tile + 1,
+        3 * tile + 7,
+        300 * tile + 11,
+    ];
     for (k, n) in lengths.into_iter().enumerate() {
         let all: Vec<Op::Item> = ordinary(n + 3, k as u64);
         let array = DeviceArray::from_slice(&gpu, &all).unwrap();
@@ -136,8 +147,11 @@ fn functions_whose_order_matters() {
 #[test]
 fn rows_columns_and_places_of_their_own() {
     let Some(gpu) = gpu() else { return };
-    let (on, cpu) = (gpu.scanner(Sum::<f32>::new()).unwrap(), Engine::cpu().scanner(Sum::<f32>::new()).unwrap());
-    for (outer, n, inner) in [(1, 5, 3), (7, 100, 1), (3, 20_000, 1), (1, 9000, 5), (4, 8000, 3), (3000, 3, 2)] {
+    let (on, cpu) =
+        (gpu.scanner(Sum::<f32>::new()).unwrap(), Engine::cpu().scanner(Sum::<f32>::new()).unwrap());
+    for (outer, n, inner) in
+        [(1, 5, 3), (7, 100, 1), (3, 20_000, 1), (1, 9000, 5), (4, 8000, 3), (3000, 3, 2)]
+    {
         let items: Vec<f32> = ordinary(outer * n * inner, 9);
         let array = DeviceArray::from_slice(&gpu, &items).unwrap();
         let found = scan(&gpu, &on, array.view(), (n as u64, inner as u64), 0);
@@ -156,7 +170,10 @@ fn rows_columns_and_places_of_their_own() {
         let mut array = DeviceArray::from_slice(&gpu, &items).unwrap();
         // SAFETY: left alone until the copy, which waits.
         unsafe { on.reverse().enqueue_in_place(&mut array, StreamRef::default_stream()).unwrap() };
-        assert!(bytes(&array.to_vec().unwrap()) == bytes(&cpu.reverse().scan(&items).unwrap()), "{n} in place");
+        assert!(
+            bytes(&array.to_vec().unwrap()) == bytes(&cpu.reverse().scan(&items).unwrap()),
+            "{n} in place"
+        );
         let mut copied = items.clone();
         on.scan_in_place(&mut copied).unwrap();
         assert!(bytes(&copied) == bytes(&cpu.scan(&items).unwrap()), "{n} in place from host memory");
@@ -174,7 +191,8 @@ fn many_streams_at_once_never_hang_and_never_differ() {
     let expected_maps = Engine::cpu().scanner(Compose::<f32>::new()).unwrap().scan(&functions).unwrap();
     let items = DeviceArray::from_slice(&gpu, &items).unwrap();
     let functions = DeviceArray::from_slice(&gpu, &functions).unwrap();
-    let streams: Vec<Stream> = (0..64).map(|_| Stream::new(StreamFlags::NON_BLOCKING, None).unwrap()).collect();
+    let streams: Vec<Stream> =
+        (0..64).map(|_| Stream::new(StreamFlags::NON_BLOCKING, None).unwrap()).collect();
     // SAFETY: written before they are read.
     let mut outputs: Vec<_> = (0..64)
         .map(|_| unsafe { (DeviceArray::uninit(&gpu, n).unwrap(), DeviceArray::uninit(&gpu, n).unwrap()) })

@@ -164,12 +164,7 @@ fn numbers<T: Worth>(count: usize) -> Vec<T> {
 
 /// `docs/numerics.md`, from the definition of each quantity rather than by walking: slow, and shares nothing with what it
 /// tests but the tiling.
-fn defined<Op: Monoid>(
-    op: &Op,
-    items: &[Op::Item],
-    form: Form,
-    initial: Option<Op::Acc>,
-) -> Vec<Op::Output> {
+fn defined<Op: Monoid>(op: &Op, items: &[Op::Item], form: Form, initial: Option<Op::Acc>) -> Vec<Op::Output> {
     let (n, tiling) = (items.len(), Tiling::of::<Op>());
     let (strip, warp, tile) = (tiling.strip as usize, tiling.warp() as usize, tiling.tile() as usize);
     let index = |p: usize| if form.reverse { n - 1 - p } else { p };
@@ -177,7 +172,11 @@ fn defined<Op: Monoid>(
     let after = |before: Option<Op::Acc>, value| before.map_or(value, |before| combine(before, value));
     let push = |acc, p: usize| {
         let (item, index) = (items[index(p)], index(p) as u64);
-        if form.reverse && !Op::COMMUTATIVE { op.combine(op.lift(item, index), acc) } else { op.push(acc, item, index) }
+        if form.reverse && !Op::COMMUTATIVE {
+            op.combine(op.lift(item, index), acc)
+        } else {
+            op.push(acc, item, index)
+        }
     };
     let lift = |p: usize| op.lift(items[index(p)], index(p) as u64);
     // Hillis and Steele, each value anew from the round before.
@@ -288,7 +287,10 @@ where
                 let mut room = vec![op.finish_empty(); n + 3];
                 sim.scan_into(items, &mut room[1..n + 1]).unwrap();
                 assert!(room[1..n + 1] == expected, "{n} items, {form:?}: the simulator");
-                assert!(formed(&cpu, form, initial).scan(items).unwrap() == expected, "{n} items, {form:?}: the CPU");
+                assert!(
+                    formed(&cpu, form, initial).scan(items).unwrap() == expected,
+                    "{n} items, {form:?}: the CPU"
+                );
                 scan::scan(&op, items, form, initial, &mut room[..n]);
                 assert!(room[..n] == expected, "{n} items, {form:?}: the definition");
             }
@@ -373,7 +375,10 @@ fn rows_and_axes_have_the_bits_of_lines_alone() {
                 let scanner = formed(&scanner, form, None);
                 let expected: Vec<u64> =
                     items.chunks(n).flat_map(|row| defined(&op, row, form, None)).collect();
-                assert!(scanner.scan_rows(&items, n as u64).unwrap() == expected, "{m} rows of {n}, {form:?}");
+                assert!(
+                    scanner.scan_rows(&items, n as u64).unwrap() == expected,
+                    "{m} rows of {n}, {form:?}"
+                );
             }
         }
         let error = scanner.scan_rows(&[1, 2, 3], 2).unwrap_err();
@@ -462,5 +467,8 @@ fn lengths_that_differ_are_refused() {
     let error = scanner.scan_into(&[1, 2, 3], &mut [0; 2]).unwrap_err();
     assert_eq!(error, Error::ResultsLength { items: 3, room: 2 });
     let error = Engine::sim().scanner(Sum::<u32>::new()).unwrap_err();
-    assert!(error.to_string().contains("`my_operator_scan => Sum<u32, u32>,` to the `scan_kernels!`"), "{error}");
+    assert!(
+        error.to_string().contains("`my_operator_scan => Sum<u32, u32>,` to the `scan_kernels!`"),
+        "{error}"
+    );
 }

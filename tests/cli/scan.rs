@@ -65,7 +65,9 @@ fn floats_and_nothing() {
     let path = files.write("d.npy", Npy::new("<f8", "(3,)", le!(f64; 0.5, 1.25, 2.5)).bytes());
     let (_, written) = scan(&files, &path, &["--op", "sum", "--exclusive"]);
     assert!(written == Npy::new("<f8", "(3,)", le!(f64; 0.0, 0.5, 1.75)).bytes());
-    for (shape, options) in [("(0,)", vec![]), ("(3, 0)", vec!["--axis", "0"]), ("(3, 0)", vec!["--axis", "1"])] {
+    for (shape, options) in
+        [("(0,)", vec![]), ("(3, 0)", vec!["--axis", "0"]), ("(3, 0)", vec!["--axis", "1"])]
+    {
         let path = files.write("none.npy", Npy::new("<i4", shape, []).bytes());
         let (_, written) = scan(&files, &path, &[&["--op", "sum"], &options[..]].concat());
         assert!(written == Npy::new("<i8", shape, []).bytes(), "{shape} {options:?}");
