@@ -25,9 +25,9 @@ pub use engine::{BUILTINS, Engine, SCANS, SEGMENTS};
 #[cfg(feature = "cuda")]
 pub use warpfold_host::cuda;
 pub use warpfold_host::{
-    Backend, Columns, ColumnsMut, DeviceInfo, EngineInfo, Error, Input, Items, Reducer, Schedule,
-    Scanner, SegmentPlan, SegmentReducer, SimOptions, Source, Strided, cpu, cuda_devices, module, plan, scans, segments,
-    source,
+    Backend, Columns, ColumnsMut, DeviceInfo, EngineInfo, Error, Input, Items, Reducer, Scanner, Schedule,
+    SegmentPlan, SegmentReducer, SimOptions, Source, Strided, cpu, cuda_devices, module, plan, scans,
+    segments, source,
 };
 pub use warpfold_monoid as monoid;
 pub use warpfold_monoid::{

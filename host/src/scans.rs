@@ -24,14 +24,14 @@ use std::fmt;
 use warpfold_gpu_kernels::scan::{Rows, ScanParams};
 use warpfold_monoid::{Monoid, Plain, scan::Form};
 
-#[cfg(feature = "cuda")]
-use crate::{Source, cuda::ScanLauncher};
 use crate::{
     Engine, Error, Input, SegmentPlan, cpu,
     plan::scans::ScanPlan,
     segments::{room, side_by_side},
     sim::ScanSimulator,
 };
+#[cfg(feature = "cuda")]
+use crate::{Source, cuda::ScanLauncher};
 
 #[cfg(feature = "cuda")]
 mod device;
@@ -368,7 +368,9 @@ impl<Op: Monoid> Scanner<Op> {
             let mut results = room(view.len())?;
             let lines = lines(view.len())?;
             // SAFETY: nothing is copied; the lines are the array's, which is borrowed until the wait.
-            unsafe { launcher.on_device(self.op, &self.setting, None, view.address(), &lines, &mut results)? };
+            unsafe {
+                launcher.on_device(self.op, &self.setting, None, view.address(), &lines, &mut results)?
+            };
             return Ok(results);
         }
         let mut copy = Vec::new();

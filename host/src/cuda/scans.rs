@@ -90,7 +90,11 @@ impl ScanLauncher {
         let block = unsafe {
             match (capturing, plan.chained()) {
                 (true, chained) => gpu.give_to_graph(stream, |capture| {
-                    if chained { gpu.scan_pool.of_capture(stream, capture, bytes).map(Some) } else { Ok(None) }
+                    if chained {
+                        gpu.scan_pool.of_capture(stream, capture, bytes).map(Some)
+                    } else {
+                        Ok(None)
+                    }
                 })?,
                 (false, true) => Some(gpu.scan_pool.of_stream(context, stream, bytes)?),
                 (false, false) => None,
@@ -98,10 +102,8 @@ impl ScanLauncher {
         };
         let base = block.as_ref().map_or(0, |block| block.address());
         let room = block.as_ref().map_or(0, |block| (block.bytes() - RECORDS) / PAIR);
-        let ends = (
-            ptr::with_exposed_provenance(input as usize),
-            ptr::with_exposed_provenance_mut(output as usize),
-        );
+        let ends =
+            (ptr::with_exposed_provenance(input as usize), ptr::with_exposed_provenance_mut(output as usize));
         let counter = ptr::with_exposed_provenance_mut(base as usize);
         let records = ptr::with_exposed_provenance_mut((base + RECORDS) as usize);
         let mut params = setting.params(op, lines, &plan, ends, counter, (records, room));

@@ -70,7 +70,13 @@ fn lines(args: &Scan, array: &Array) -> Result<(Vec<u64>, (u64, u64)), Error> {
 }
 
 /// Scans elements of any type. There are kernels for the widest ones, which the others fit into.
-fn dispatch(engine: &Engine, op: Op, args: &Scan, array: &Array, lines: (u64, u64)) -> Result<Segments, Error> {
+fn dispatch(
+    engine: &Engine,
+    op: Op,
+    args: &Scan,
+    array: &Array,
+    lines: (u64, u64),
+) -> Result<Segments, Error> {
     let data = array.in_logical_order();
     let job = Job { engine, op, args, lines };
     match data.dtype() {
