@@ -234,6 +234,8 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
             let ticket = unsafe { atomic::fetch_add(params.counter, 1_u64, Relaxed, Gpu) };
             // SAFETY: one thread, a slot that is not in use.
             unsafe { drawn.write(0, ticket) };
+            // Here, and not behind the barrier: where a condition comes again behind one, LLVM 22 threads the jump through it
+            // and leaves two barriers, at which the threads of one warp wait for each other for ever.
             if ticket as u32 == grid_dim_x() - 1 {
                 // Nobody draws after this block, and nobody reads a record behind its own.
                 let epoch = (ticket >> 32) + 1;
