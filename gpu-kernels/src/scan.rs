@@ -104,7 +104,7 @@ const IN_FLIGHT: usize = 4;
 /// of a warp find theirs in different banks.
 const fn pitch<T>(strip: usize) -> usize {
     let size = size_of::<T>();
-    if is_word::<T>() { (strip * size / VECTOR_BYTES | 1) * (VECTOR_BYTES / size) } else { strip }
+    if is_word::<T>() { ((strip * size / VECTOR_BYTES) | 1) * (VECTOR_BYTES / size) } else { strip }
 }
 
 /// Are some items a vector?
@@ -141,10 +141,9 @@ pub const fn launch_bounds<Op: Monoid>() -> u32 {
     let Tiling { threads, strip } = Tiling::of::<Op>();
     let small = strip as usize * size_of::<Op::Output>() <= 64;
     let blocks = match size_of::<Op::Acc>() {
-        ..=4 if small => 5,
-        ..=4 => 4,
-        ..=8 => 4,
-        ..=16 => 3,
+        0..=4 if small => 5,
+        0..=8 => 4,
+        9..=16 => 3,
         _ => 0,
     };
     threads | blocks << 16
@@ -730,9 +729,11 @@ unsafe fn peek<A: Plain>(record: *const [u64; 2]) -> (A, u32) {
     let tag = (first[0] >> 32) as u32;
     let mut same = true;
     let mut pair = |j: usize| {
-        // SAFETY: within the record.
-        let [a, b] =
-            if j == 0 { first } else { unsafe { global::load_pair_relaxed_gpu(record.wrapping_add(j)) } };
+        let [a, b] = match j {
+            0 => first,
+            // SAFETY: within the record.
+            _ => unsafe { global::load_pair_relaxed_gpu(record.wrapping_add(j)) },
+        };
         same &= (a >> 32) as u32 == tag && (b >> 32) as u32 == tag;
         // SAFETY: within the value.
         unsafe {
