@@ -143,7 +143,8 @@ fn zl01_one_item_and_none() {
         let sum = scanner(engine, Sum::<i32>::new());
         assert_eq!(sum.scan(&[42]).unwrap(), [42]);
         assert!(sum.scan(&[]).unwrap().is_empty());
-        assert!(sum.scan_segments(&[], &SegmentPlan::from_keys::<i32>(&[])).unwrap().is_empty());
+        let none = SegmentPlan::from_keys::<i32>(&[]);
+        assert!(sum.scan_segments(&[], &none).unwrap().is_empty());
         let mut untouched = [777; 3];
         sum.scan_into(&[], &mut untouched[1..1]).unwrap();
         assert_eq!(untouched, [777; 3]);

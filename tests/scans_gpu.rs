@@ -100,9 +100,10 @@ where
                 }
                 let found = scan(&gpu, gpu_form, view, (n as u64, 1), (offset * 3 + f) % 4);
                 let expected = cpu_form.scan(items).unwrap();
-                let differs = found.iter().zip(bytes(&expected)).position(|(a, b)| a != b);
-                let at = differs.map(|at| at / size_of::<Op::Output>());
-                assert_eq!(at, None, "first result that differs of {n} from {offset}, {:?}", gpu_form.form());
+                let size = size_of::<Op::Output>();
+                let mut pairs = found.chunks(size).zip(bytes(&expected).chunks(size)).enumerate();
+                let differs = pairs.find(|(_, (found, expected))| found != expected);
+                assert_eq!(differs, None, "the first of {n} from {offset}, {:?}", gpu_form.form());
             }
         }
     }

@@ -349,7 +349,6 @@ macro_rules! __scan_body {
             { $crate::scan::vectors::<$op>(size_of::<<$op as $crate::monoid::Monoid>::Item>()) },
             { $crate::monoid::tree::vector_len(size_of::<<$op as $crate::monoid::Monoid>::Output>()) },
             { $crate::scan::vectors::<$op>(size_of::<<$op as $crate::monoid::Monoid>::Output>()) },
-            { $crate::scan::windows::<$op>() },
         >(
             $params,
             $crate::scan::Room {

@@ -2,10 +2,10 @@
 //!
 //! The order is that of [`warpfold_monoid::scan`], whichever block runs when. A block draws the number of its tile, so that
 //! all tiles before it are at work already, and none waits for one that is not. It folds its strips, publishes the tile's
-//! value, and looks back: at its 32 predecessors at once, of which the nearest that knows all before it begins a chain
-//! that goes on, left to right, with the values of those between (decoupled look-back: D. Merrill and M. Garland,
-//! Single-pass Parallel Prefix Scan with Decoupled Look-back, NVIDIA NVR-2016-002, 2016). Blocks find different mixes of
-//! values; the chain that they make of them is the same.
+//! value, and looks back (decoupled look-back: D. Merrill and M. Garland, Single-pass Parallel Prefix Scan with Decoupled
+//! Look-back, NVIDIA NVR-2016-002, 2016): at the values of its group's tiles, which it scans, and at the 32 groups before, of
+//! which the nearest that knows all before it begins a chain that goes on, left to right, with the values of those between.
+//! Blocks find different mixes of values; the chain that they make of them is the same.
 //!
 //! **What is published validates itself.** A record is one or more words of 64 bits, half of each a part of the value,
 //! half the launch's epoch and what kind of value it is. A reader takes a record whose words all say the same; so words may
@@ -18,7 +18,7 @@ use core::{mem::MaybeUninit, ptr};
 
 use warpfold_monoid::{
     Monoid, Plain,
-    scan::{LANES, Reversed, Tiling},
+    scan::{GROUP, LANES, Reversed, Tiling},
     tree::{VECTOR_BYTES, vector_len},
 };
 use warpfold_simt::{
@@ -65,7 +65,7 @@ pub struct ScanParams<Op: Monoid> {
     /// The epoch's number in the upper half, the next tile's in the lower, which is 0 between launches; unused where a row
     /// is one tile.
     pub counter: *mut u64,
-    /// A record of [`record_pairs`] for each tile.
+    /// [`record_pairs`] for each row.
     pub records: *mut [u64; 2],
     /// Pairs of words that there is room for, used or not.
     pub capacity: u64,
@@ -84,22 +84,27 @@ pub struct ScanParams<Op: Monoid> {
 }
 
 /// Pairs of words in a record of values of so many bytes.
-pub const fn record_pairs(acc_bytes: usize) -> usize {
+const fn record_pairs(acc_bytes: usize) -> usize {
     let pairs = acc_bytes.div_ceil(8);
     if pairs == 0 { 1 } else { pairs }
+}
+
+/// Pairs of words that a row of so many tiles, more than one, needs: a record for each tile, and one for each group.
+pub const fn row_pairs(acc_bytes: usize, tiles: u32) -> u64 {
+    (tiles as u64 + tiles.div_ceil(GROUP) as u64) * record_pairs(acc_bytes) as u64
 }
 
 /// The last epoch before the first.
 const EPOCHS: u64 = (1 << 31) - 1;
 
-/// Values that are folded from shuffles in flight together, if they are of 16 bytes at most.
-const BATCH: usize = 8;
+/// Items that a thread asks for at once where strips are not whole.
+const IN_FLIGHT: usize = 4;
 
 /// Items from one strip to the next in shared memory: an odd number of vectors where they are vectors, so that the threads
 /// of a warp find theirs in different banks.
 const fn pitch<T>(strip: usize) -> usize {
     let size = size_of::<T>();
-    if is_word::<T>() { (strip * size / VECTOR_BYTES | 1) * (VECTOR_BYTES / size) } else { strip }
+    if is_word::<T>() { ((strip * size / VECTOR_BYTES) | 1) * (VECTOR_BYTES / size) } else { strip }
 }
 
 /// Are some items a vector?
@@ -133,11 +138,12 @@ pub const fn vectors<Op: Monoid>(bytes: usize) -> usize {
 /// The kernels' launch bounds: a block's threads, and how many blocks a multiprocessor is to hold where accumulators leave
 /// registers for it.
 pub const fn launch_bounds<Op: Monoid>() -> u32 {
-    let threads = Tiling::of::<Op>().threads;
+    let Tiling { threads, strip } = Tiling::of::<Op>();
+    let small = strip as usize * size_of::<Op::Output>() <= 64;
     let blocks = match size_of::<Op::Acc>() {
-        ..=4 => 4,
-        ..=8 => 3,
-        ..=16 => 2,
+        0..=4 if small => 5,
+        0..=8 => 4,
+        9..=16 => 3,
         _ => 0,
     };
     threads | blocks << 16
@@ -156,7 +162,7 @@ pub struct Room<A> {
 
 /// Scans rows from left to right, a tile to a block.
 ///
-/// `V` items are a vector and a strip has `U` vectors of them; `VO` and `UO` say the same of results. `W` is [`windows`].
+/// `V` items are a vector and a strip has `U` vectors of them; `VO` and `UO` say the same of results.
 ///
 /// # Safety
 ///
@@ -164,19 +170,12 @@ pub struct Room<A> {
 /// the results writable; unless they are the same memory, item for item, they do not overlap. `counter` and `records`
 /// belong to this launch alone. `room` is not in use.
 #[inline(always)]
-pub unsafe fn forward<
-    Op: Monoid,
-    const V: usize,
-    const U: usize,
-    const VO: usize,
-    const UO: usize,
-    const W: usize,
->(
+pub unsafe fn forward<Op: Monoid, const V: usize, const U: usize, const VO: usize, const UO: usize>(
     params: &ScanParams<Op>,
     room: Room<Op::Acc>,
 ) {
     // SAFETY: the caller's promise.
-    unsafe { scan::<Op, Op, V, U, VO, UO, W, false>(params, &params.op, room) }
+    unsafe { scan::<Op, Op, V, U, VO, UO, false>(params, &params.op, room) }
 }
 
 /// The same from right to left: each result is of the items from its own on to the end, in the order in which they stand.
@@ -185,19 +184,12 @@ pub unsafe fn forward<
 ///
 /// As for [`forward`].
 #[inline(always)]
-pub unsafe fn reverse<
-    Op: Monoid,
-    const V: usize,
-    const U: usize,
-    const VO: usize,
-    const UO: usize,
-    const W: usize,
->(
+pub unsafe fn reverse<Op: Monoid, const V: usize, const U: usize, const VO: usize, const UO: usize>(
     params: &ScanParams<Op>,
     room: Room<Op::Acc>,
 ) {
     // SAFETY: the caller's promise.
-    unsafe { scan::<Op, Reversed<Op>, V, U, VO, UO, W, true>(params, &Reversed(params.op), room) }
+    unsafe { scan::<Op, Reversed<Op>, V, U, VO, UO, true>(params, &Reversed(params.op), room) }
 }
 
 /// A warp's part of a row.
@@ -215,16 +207,7 @@ struct Piece {
 ///
 /// As for [`forward`]; `op` combines as the row is walked.
 #[inline(always)]
-unsafe fn scan<
-    Op,
-    O,
-    const V: usize,
-    const U: usize,
-    const VO: usize,
-    const UO: usize,
-    const W: usize,
-    const REVERSE: bool,
->(
+unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO: usize, const REVERSE: bool>(
     params: &ScanParams<Op>,
     op: &O,
     room: Room<Op::Acc>,
@@ -250,6 +233,8 @@ unsafe fn scan<
             let ticket = unsafe { atomic::fetch_add(params.counter, 1_u64, Relaxed, Gpu) };
             // SAFETY: one thread, a slot that is not in use.
             unsafe { drawn.write(0, ticket) };
+            // Here, and not behind the barrier: where a condition comes again behind one, LLVM 22 threads the jump through it
+            // and leaves two barriers, at which the threads of one warp wait for each other for ever.
             if ticket as u32 == grid_dim_x() - 1 {
                 // Nobody draws after this block, and nobody reads a record behind its own.
                 let epoch = (ticket >> 32) + 1;
@@ -257,7 +242,9 @@ unsafe fn scan<
                 // SAFETY: the launch's own counter and records.
                 unsafe {
                     global::store_relaxed_gpu(params.counter, (epoch % EPOCHS) << 32);
-                    if stale >= record::<Op::Acc>(params.records, grid_dim_x() as u64) {
+                    let rows = (grid_dim_x() / params.tiles) as u64;
+                    let end = rows * row_pairs(size_of::<Op::Acc>(), params.tiles);
+                    if stale >= params.records.wrapping_add(end as usize) {
                         global::store_pair_relaxed_gpu(stale, [0; 2]);
                     }
                 }
@@ -282,8 +269,6 @@ unsafe fn scan<
     let piece = Piece { first, count, stride: params.rows.stride };
     let words = const { warp_words::<Op>() };
     let stage = stage.from(warp as usize * words).first(words);
-    // SAFETY: plain data, aligned to 16 bytes at most.
-    let (staged, staged_results) = unsafe { (stage.cast::<Op::Item>(), stage.cast::<Op::Output>()) };
     let line = if REVERSE { LANES - 1 - lane } else { lane };
     let index = |i: usize| {
         let position = start + (lane * strip) as u64 + i as u64;
@@ -312,14 +297,14 @@ unsafe fn scan<
         cold_path();
         // SAFETY: as above.
         unsafe {
-            load_some::<Op::Item, REVERSE>(items, piece, strip, lane, staged);
+            load_some::<Op::Item, REVERSE>(items, piece, strip, lane, stage);
             sync_warp(FULL);
         }
         let mut i = 0;
         while i < mine {
             nounroll();
             // SAFETY: an item that there is.
-            let item = unsafe { staged.read(place::<Op::Item, REVERSE>(lane, i, strip)) };
+            let item = unsafe { get::<Op::Item>(stage, place::<Op::Item, REVERSE>(lane, i, strip)) };
             let index = index(i as usize);
             scanned = if i == 0 { op.lift(item, index) } else { op.push(scanned, item, index) };
             i += 1;
@@ -347,26 +332,25 @@ unsafe fn scan<
         };
         // SAFETY: all lanes are here.
         let value = unsafe { shuffle_idx(FULL, totals, present - 1) };
-        let mut before = params.initial;
-        let last = tile + 1 == params.tiles;
-        let own = record::<Op::Acc>(params.records, number as u64);
-        if tile > 0 {
-            if !last && lane == 0 {
-                // SAFETY: the tile's own record.
-                unsafe { publish(own, value, value_tag(epoch)) };
-            }
+        let (mut before, mut behind) = (params.initial, value);
+        if chained {
+            let at = Place { row, tile, tiles: params.tiles, lane, epoch };
+            let initial = if params.has_initial != 0 { Some(params.initial) } else { None };
             // SAFETY: the whole warp is here, and the tiles before this one of its row have been drawn before it.
-            before = unsafe { look_back::<O, W>(op, own, tile, lane, epoch) };
-        }
-        if !last && lane == 0 {
-            let behind = if begun { op.combine(before, value) } else { value };
-            // SAFETY: the tile's own record.
-            unsafe { publish(own, behind, prefix_tag(epoch)) };
+            (before, behind) = unsafe { look_back(op, params.records, at, initial, value) };
+        } else if begun {
+            behind = op.combine(before, value);
         }
         if lane < present {
-            let behind = if begun { op.combine(before, totals) } else { totals };
+            let warp_behind = if lane == warps - 1 {
+                behind
+            } else if begun {
+                op.combine(before, totals)
+            } else {
+                totals
+            };
             // SAFETY: slots that nothing else uses.
-            unsafe { befores.write(lane as usize + 1, behind) };
+            unsafe { befores.write(lane as usize + 1, warp_behind) };
         }
         if lane == 0 && begun {
             // SAFETY: as above.
@@ -454,20 +438,25 @@ unsafe fn scan<
         let mut i = 0;
         while i < mine {
             nounroll();
-            // Once more from where it came: in shared memory another lane's results may lie there by now.
-            let at = piece.first + memory::<REVERSE>(lane * strip + i, strip) as i64;
-            // SAFETY: an item that there is. Where its result goes to the same place, that is not written yet.
-            let item = unsafe { global::load(items.wrapping_offset((at * piece.stride) as isize)) };
+            // Once more: in shared memory, unless another lane's results may lie there by now.
+            let item = if const { size_of::<Op::Item>() == size_of::<Op::Output>() } {
+                // SAFETY: an item that there is, in the place of its result.
+                unsafe { get::<Op::Item>(stage, place::<Op::Item, REVERSE>(lane, i, strip)) }
+            } else {
+                let at = piece.first + memory::<REVERSE>(lane * strip + i, strip) as i64;
+                // SAFETY: an item that there is. Where its result goes to the same place, that is not written yet.
+                unsafe { global::load(items.wrapping_offset((at * piece.stride) as isize)) }
+            };
             let (with, result) = step(running, i as usize, item);
             // SAFETY: the lane's own place; barriers lie between this and the reads of the items.
-            unsafe { staged_results.write(place::<Op::Output, REVERSE>(lane, i, strip), result) };
+            unsafe { put(stage, place::<Op::Output, REVERSE>(lane, i, strip), result) };
             running = with;
             i += 1;
         }
         // SAFETY: as above.
         unsafe {
             sync_warp(FULL);
-            store_some::<Op::Output, REVERSE>(results, piece, strip, lane, staged_results);
+            store_some::<Op::Output, REVERSE>(results, piece, strip, lane, stage);
         }
     }
 }
@@ -514,125 +503,134 @@ unsafe fn neighbours<Op: Monoid>(
     value
 }
 
-/// The chain of all before a tile whose record is `own`.
-///
-/// # Safety
-///
-/// The whole warp calls; the `tile` records before are those of the tiles before it, which have been drawn.
-#[inline(always)]
-unsafe fn look_back<Op: Monoid, const W: usize>(
-    op: &Op,
-    own: *mut [u64; 2],
+/// A tile among others.
+#[derive(Clone, Copy)]
+struct Place {
+    row: u32,
+    /// Its number in its row.
     tile: u32,
+    /// Tiles of a row, more than one.
+    tiles: u32,
     lane: u32,
     epoch: u32,
-) -> Op::Acc {
-    let pairs = const { record_pairs(size_of::<Op::Acc>()) };
-    let (own_value, prefix) = (value_tag(epoch), prefix_tag(epoch));
-    // What lane `lane` finds at distances `lane + 1`, `lane + 33`, ...
-    let mut values = [op.identity(); W];
-    // The window with the nearest tile that knows all before it, and its lane there.
-    let (mut window, mut nearest) = (W, 0);
-    while window == W {
-        let mut all_known = true;
-        let mut w = 0;
-        while w < W {
-            if all_known && window == W {
-                let distance = w as u32 * LANES + lane;
-                let mut tag = 0;
-                if distance < tile {
-                    // SAFETY: a record of the launch's.
-                    let found = unsafe { peek(own.wrapping_sub((distance as usize + 1) * pairs)) };
-                    (values[w], tag) = found;
-                }
-                // SAFETY: all lanes are here.
-                let (known, begins) = unsafe {
-                    (
-                        warp_vote_ballot(FULL, tag == own_value || tag == prefix),
-                        warp_vote_ballot(FULL, tag == prefix),
-                    )
-                };
-                if begins == 0 {
-                    all_known = known == FULL;
-                } else {
-                    nearest = begins.trailing_zeros();
-                    // Have all between said what they have?
-                    all_known = !known & ((1 << nearest) - 1) == 0;
-                    if all_known {
-                        window = w;
-                    }
-                }
-            }
-            w += 1;
-        }
-    }
-    // From there on, left to right: down the lanes, and down the windows.
-    let mut begin = values[0];
-    let mut w = 1;
-    while w < W {
-        if window == w {
-            begin = values[w];
-        }
-        w += 1;
-    }
-    // SAFETY: all lanes are here.
-    let mut before = unsafe { shuffle_idx(FULL, begin, nearest) };
-    let mut w = W;
-    while w > 0 {
-        w -= 1;
-        if w <= window {
-            let count = if w == window { nearest } else { LANES };
-            // SAFETY: all lanes are here.
-            before = unsafe { fold_down(op, before, values[w], count) };
-        }
-    }
-    before
 }
 
-/// Windows of 32 predecessors that a tile looks back over before it begins anew: the chain then goes on by that many tiles in
-/// the time in which one sees what another has published.
-pub const fn windows<Op: Monoid>() -> usize {
-    match size_of::<Op::Acc>() {
-        ..=8 => 4,
-        ..=16 => 2,
-        _ => 1,
-    }
-}
-
-/// Combines what lanes `count - 1` down to 0 have, in that order, with what is there already.
+/// What stands before a tile of that value, if anything does, and behind it; tells those that come after.
 ///
 /// # Safety
 ///
-/// All lanes of the warp call, with the same `count`.
+/// The whole warp calls; the tiles before this one of its row have been drawn before it.
 #[inline(always)]
-unsafe fn fold_down<Op: Monoid>(op: &Op, mut before: Op::Acc, value: Op::Acc, count: u32) -> Op::Acc {
-    let mut left = count;
-    if size_of::<Op::Acc>() <= 16 {
+unsafe fn look_back<Op: Monoid>(
+    op: &Op,
+    records: *mut [u64; 2],
+    at: Place,
+    initial: Option<Op::Acc>,
+    value: Op::Acc,
+) -> (Op::Acc, Op::Acc) {
+    let Place { row, tile, tiles, lane, epoch } = at;
+    let (group, place) = (tile / GROUP, tile % GROUP);
+    let groups = tiles.div_ceil(GROUP);
+    // A row has a record for each tile, and behind them one for each group.
+    let first = record::<Op::Acc>(records, row as u64 * (tiles + groups) as u64);
+    let last = tile + 1 == tiles;
+    let own = record::<Op::Acc>(first, tile as u64);
+    let own_group = record::<Op::Acc>(first, (tiles + group) as u64);
+    if place < GROUP - 1 && !last && lane == 0 {
+        // SAFETY: the tile's own record.
+        unsafe { publish(own, value, value_tag(epoch)) };
+    }
+
+    // The values of the group up to this tile, scanned: a lane for each.
+    let mut scanned = value;
+    if place > 0 {
+        let theirs = own
+            .wrapping_sub((place - lane.min(place)) as usize * const { record_pairs(size_of::<Op::Acc>()) });
+        let mut waits = lane < place;
+        loop {
+            if waits {
+                // SAFETY: a record of the launch's.
+                let (found, tag) = unsafe { peek::<Op::Acc>(theirs) };
+                if tag == value_tag(epoch) {
+                    scanned = found;
+                    waits = false;
+                }
+            }
+            // SAFETY: all lanes are here.
+            if unsafe { warp_vote_ballot(FULL, waits) } == 0 {
+                break;
+            }
+        }
+        // SAFETY: all lanes are here.
+        scanned = unsafe { neighbours(op, scanned, lane, LANES, place + 1) };
+    }
+    // SAFETY: all lanes are here.
+    let (inclusive, exclusive) =
+        unsafe { (shuffle_idx(FULL, scanned, place), shuffle_idx(FULL, scanned, place.saturating_sub(1))) };
+    let closes = place == GROUP - 1 && !last;
+    if closes && group > 0 && lane == 0 {
+        // SAFETY: the group's record, which its last tile alone writes.
+        unsafe { publish(own_group, inclusive, value_tag(epoch)) };
+    }
+
+    // The chain of the groups before.
+    let before_group = if group > 0 {
+        // SAFETY: the whole warp is here, and all tiles of these groups have been drawn.
+        Some(unsafe { chain(op, own_group, group, lane, epoch) })
+    } else {
+        initial
+    };
+    let (before, behind) = match before_group {
+        Some(before) => {
+            let behind = op.combine(before, inclusive);
+            (if place > 0 { op.combine(before, exclusive) } else { before }, behind)
+        }
+        None => (exclusive, inclusive),
+    };
+    if closes && lane == 0 {
+        // SAFETY: as above.
+        unsafe { publish(own_group, behind, prefix_tag(epoch)) };
+    }
+    (before, behind)
+}
+
+/// The chain of all before a group whose record is `own`.
+///
+/// # Safety
+///
+/// The whole warp calls; the `group` records before are those of the groups before it, whose tiles have been drawn.
+#[inline(always)]
+unsafe fn chain<Op: Monoid>(op: &Op, own: *mut [u64; 2], group: u32, lane: u32, epoch: u32) -> Op::Acc {
+    let theirs = own.wrapping_sub((lane as usize + 1) * const { record_pairs(size_of::<Op::Acc>()) });
+    loop {
+        let (mut value, mut tag) = (op.identity(), 0);
+        if lane < group {
+            // SAFETY: a record of the launch's.
+            (value, tag) = unsafe { peek::<Op::Acc>(theirs) };
+        }
+        // SAFETY: all lanes are here.
+        let (known, begins) = unsafe {
+            (
+                warp_vote_ballot(FULL, tag == value_tag(epoch) || tag == prefix_tag(epoch)),
+                warp_vote_ballot(FULL, tag == prefix_tag(epoch)),
+            )
+        };
+        // The nearest that knows all before it, and whether all between have said what they have.
+        let nearest = begins.trailing_zeros();
+        if begins == 0 || !known & ((1 << nearest) - 1) != 0 {
+            continue;
+        }
+        // SAFETY: all lanes are here.
+        let mut before = unsafe { shuffle_idx(FULL, value, nearest) };
+        let mut left = nearest;
         while left > 0 {
             nounroll();
-            // All asked for before any is used.
-            let batch: [Op::Acc; BATCH] = core::array::from_fn(|k| {
-                // SAFETY: all lanes are here.
-                unsafe { shuffle_idx(FULL, value, left.saturating_sub(k as u32 + 1)) }
-            });
-            let mut k = 0;
-            while k < BATCH {
-                if (k as u32) < left {
-                    before = op.combine(before, batch[k]);
-                }
-                k += 1;
-            }
-            left = left.saturating_sub(BATCH as u32);
+            left -= 1;
+            // SAFETY: all lanes are here.
+            before = op.combine(before, unsafe { shuffle_idx(FULL, value, left) });
         }
         return before;
     }
-    while left > 0 {
-        nounroll();
-        left -= 1;
-        // SAFETY: all lanes are here.
-        before = op.combine(before, unsafe { shuffle_idx(FULL, value, left) });
-    }
-    before
 }
 
 /// What a record says that holds the value of its tile alone.
@@ -731,9 +729,11 @@ unsafe fn peek<A: Plain>(record: *const [u64; 2]) -> (A, u32) {
     let tag = (first[0] >> 32) as u32;
     let mut same = true;
     let mut pair = |j: usize| {
-        // SAFETY: within the record.
-        let [a, b] =
-            if j == 0 { first } else { unsafe { global::load_pair_relaxed_gpu(record.wrapping_add(j)) } };
+        let [a, b] = match j {
+            0 => first,
+            // SAFETY: within the record.
+            _ => unsafe { global::load_pair_relaxed_gpu(record.wrapping_add(j)) },
+        };
         same &= (a >> 32) as u32 == tag && (b >> 32) as u32 == tag;
         // SAFETY: within the value.
         unsafe {
@@ -765,6 +765,59 @@ fn each_pair<A>(body: &mut impl FnMut(usize)) {
     while 8 * j < size {
         body(j);
         j += 1;
+    }
+}
+
+/// Are values accessed by words of 4 bytes, because their type has a lesser alignment than their places do?
+///
+/// Not for speed alone: the low byte of an `f32` in a register, stored by itself, comes out of CUDA 13.0's `ptxas` as the
+/// number converted to an integer.
+const fn by_words<T>() -> bool {
+    size_of::<T>().is_multiple_of(4) && align_of::<T>() < 4
+}
+
+/// The value at a place of shared memory.
+///
+/// # Safety
+///
+/// It has been written as that type, and a barrier lies since, if another thread did.
+#[inline(always)]
+unsafe fn get<T: Plain>(stage: Shared<Word>, place: usize) -> T {
+    // SAFETY: the caller's promise; plain data, aligned to 16 bytes at most.
+    unsafe {
+        if !by_words::<T>() {
+            return stage.cast::<T>().read(place);
+        }
+        let (words, size) = (stage.cast::<u32>(), size_of::<T>());
+        let mut value = MaybeUninit::<T>::uninit();
+        let mut at = 0;
+        while at < size {
+            set_word(&mut value, at, words.read((place * size + at) / 4));
+            at += 4;
+        }
+        value.assume_init()
+    }
+}
+
+/// Writes it.
+///
+/// # Safety
+///
+/// A place that no other thread uses without a barrier in between.
+#[inline(always)]
+unsafe fn put<T: Plain>(stage: Shared<Word>, place: usize, value: T) {
+    // SAFETY: as above.
+    unsafe {
+        if !by_words::<T>() {
+            stage.cast::<T>().write(place, value);
+            return;
+        }
+        let (words, size) = (stage.cast::<u32>(), size_of::<T>());
+        let mut at = 0;
+        while at < size {
+            words.write((place * size + at) / 4, word(&value, at));
+            at += 4;
+        }
     }
 }
 
@@ -833,15 +886,13 @@ unsafe fn load_whole<T: Plain, const V: usize, const U: usize>(
         return;
     }
     cold_path();
-    // SAFETY: plain data, aligned to 16 bytes at most.
-    let staged = unsafe { stage.cast::<T>() };
     let mut k = 0;
     while k < strip {
         let m = k * LANES + lane;
         // SAFETY: an item of the warp's.
         unsafe {
             let item = global::load(first.wrapping_offset((m as i64 * piece.stride) as isize));
-            staged.write(place_of::<T>(m, strip), item);
+            put(stage, place_of::<T>(m, strip), item);
         }
         k += 1;
     }
@@ -858,18 +909,28 @@ unsafe fn load_some<T: Plain, const REVERSE: bool>(
     piece: Piece,
     strip: u32,
     lane: u32,
-    staged: Shared<T>,
+    stage: Shared<Word>,
 ) {
-    let mut j = lane;
-    while j < piece.count {
+    let mut next = lane;
+    while next < piece.count {
         nounroll();
-        let m = memory::<REVERSE>(j, strip);
-        let at = (piece.first + m as i64) * piece.stride;
-        // SAFETY: an item that there is.
-        unsafe {
-            staged.write(place_of::<T>(m, strip), global::load(items.wrapping_offset(at as isize)));
+        // All asked for before any is used; the last stands in for those that are not there.
+        let batch: [T; IN_FLIGHT] = core::array::from_fn(|k| {
+            let j = (next + k as u32 * LANES).min(piece.count - 1);
+            let at = (piece.first + memory::<REVERSE>(j, strip) as i64) * piece.stride;
+            // SAFETY: an item that there is.
+            unsafe { global::load(items.wrapping_offset(at as isize)) }
+        });
+        let mut k = 0;
+        while k < IN_FLIGHT {
+            let j = next + k as u32 * LANES;
+            if j < piece.count {
+                // SAFETY: a place of the warp's.
+                unsafe { put(stage, place_of::<T>(memory::<REVERSE>(j, strip), strip), batch[k]) };
+            }
+            k += 1;
         }
-        j += LANES;
+        next += IN_FLIGHT as u32 * LANES;
     }
 }
 
@@ -901,14 +962,12 @@ unsafe fn store_whole<T: Plain, const V: usize, const U: usize>(
         return;
     }
     cold_path();
-    // SAFETY: plain data, aligned to 16 bytes at most.
-    let staged = unsafe { stage.cast::<T>() };
     let mut k = 0;
     while k < strip {
         let m = k * LANES + lane;
         // SAFETY: a result of the warp's.
         unsafe {
-            let result = staged.read(place_of::<T>(m, strip));
+            let result = get::<T>(stage, place_of::<T>(m, strip));
             global::store(first.wrapping_offset((m as i64 * piece.stride) as isize), result);
         }
         k += 1;
@@ -926,7 +985,7 @@ unsafe fn store_some<T: Plain, const REVERSE: bool>(
     piece: Piece,
     strip: u32,
     lane: u32,
-    staged: Shared<T>,
+    stage: Shared<Word>,
 ) {
     let mut j = lane;
     while j < piece.count {
@@ -935,7 +994,7 @@ unsafe fn store_some<T: Plain, const REVERSE: bool>(
         let at = (piece.first + m as i64) * piece.stride;
         // SAFETY: a result that there is.
         unsafe {
-            global::store(results.wrapping_offset(at as isize), staged.read(place_of::<T>(m, strip)));
+            global::store(results.wrapping_offset(at as isize), get::<T>(stage, place_of::<T>(m, strip)));
         }
         j += LANES;
     }
@@ -960,8 +1019,7 @@ unsafe fn staged_vectors<T: Plain, const V: usize, const U: usize>(
             if is_word::<T>() {
                 core::mem::transmute_copy::<Word, [T; V]>(&stage.read(first / V))
             } else {
-                let staged = stage.cast::<T>();
-                core::array::from_fn(|slot| staged.read(first + slot))
+                core::array::from_fn(|slot| get::<T>(stage, first + slot))
             }
         }
     })
@@ -986,10 +1044,9 @@ unsafe fn stage_vector<T: Plain, const V: usize>(
         if is_word::<T>() {
             stage.write(first / V, core::mem::transmute_copy::<[T; V], Word>(&vector));
         } else {
-            let staged = stage.cast::<T>();
             let mut slot = 0;
             while slot < V {
-                staged.write(first + slot, vector[slot]);
+                put(stage, first + slot, vector[slot]);
                 slot += 1;
             }
         }

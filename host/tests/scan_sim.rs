@@ -5,12 +5,12 @@ use std::{marker::PhantomData, ptr};
 
 use warpfold_gpu_kernels::{
     export::Family,
-    scan::{Rows, ScanParams, record_pairs},
+    scan::{Rows, ScanParams, row_pairs},
     scan_kernels,
 };
 use warpfold_host::{Engine, Error, Scanner, Schedule, SegmentPlan, SimOptions, module::Kernels};
 use warpfold_monoid::{
-    GivesIdentity, Monoid, Plain, Sum,
+    ArgMax, GivesIdentity, Monoid, Plain, Sum,
     scan::{self, Form, Tiling},
 };
 use warpfold_simt::sim::{self, Buffer, Launch, Options};
@@ -145,6 +145,7 @@ scan_kernels! {
     same => Same,
     join => Join,
     sum => Sum<u32>,
+    argmax => ArgMax<f32>,
 }
 
 fn engine(seed: u64) -> Engine {
@@ -193,9 +194,15 @@ fn defined<Op: Monoid>(op: &Op, items: &[Op::Item], form: Form, initial: Option<
         scanned((from..end).step_by(strip).map(|s| (s + 1..end.min(s + strip)).fold(lift(s), push)).collect())
     };
     let (mut results, mut before_tile) = (Vec::new(), initial);
+    let (mut before_group, mut group, last_warp) = (initial, Vec::new(), tile / warp - 1);
     for t in (0..n).step_by(tile) {
         let within: Vec<_> = (t..n.min(t + tile)).step_by(warp).map(strips).collect();
         let warps = scanned(within.iter().map(|strips| strips[strips.len() - 1]).collect());
+        group.push(warps[warps.len() - 1]);
+        let behind_tile = after(before_group, scanned(group.clone())[group.len() - 1]);
+        if group.len() == 32 {
+            (before_group, group) = (Some(behind_tile), Vec::new());
+        }
         for (w, strips) in within.iter().enumerate() {
             let before_warp = if w == 0 { before_tile } else { Some(after(before_tile, warps[w - 1])) };
             for k in 0..strips.len() {
@@ -207,7 +214,7 @@ fn defined<Op: Monoid>(op: &Op, items: &[Op::Item], form: Form, initial: Option<
                     } else if k < 31 {
                         after(before_warp, strips[k])
                     } else {
-                        after(before_tile, warps[w])
+                        if w == last_warp { behind_tile } else { after(before_tile, warps[w]) }
                     };
                     results.push(match before {
                         _ if !form.exclusive => op.finish(with),
@@ -218,7 +225,7 @@ fn defined<Op: Monoid>(op: &Op, items: &[Op::Item], form: Form, initial: Option<
                 }
             }
         }
-        before_tile = Some(after(before_tile, warps[warps.len() - 1]));
+        before_tile = Some(behind_tile);
     }
     if form.reverse {
         results.reverse();
@@ -261,7 +268,8 @@ fn lengths(tiling: Tiling) -> Vec<usize> {
         tile,
         tile + 1,
         3 * tile + warp + 5,
-        5 * tile,
+        // Two groups of tiles, and some.
+        70 * tile + 9,
     ]
 }
 
@@ -278,7 +286,8 @@ where
         let items = &all[offset..];
         for form in FORMS {
             for initial in [None, Some(initial)] {
-                if initial.is_some() && k % 3 != 0 {
+                let many = n > 9 * Tiling::of::<Op>().tile() as usize;
+                if initial.is_some() && k % 3 != 0 || many && (form.exclusive || initial.is_some()) {
                     continue;
                 }
                 let expected = defined(&op, items, form, initial);
@@ -364,6 +373,30 @@ fn no_operand_is_lost_repeated_or_moved() {
     }
 }
 
+/// Results that make no vector.
+#[test]
+fn running_maxima_with_their_places() {
+    for n in [8, 500, 9000] {
+        let items: Vec<f32> = numbers::<u32>(n).into_iter().map(|item| (item % 1000) as f32).collect();
+        for scanner in
+            [Engine::cpu().scanner(ArgMax::<f32>::new()).unwrap(), engine(1).scanner(ArgMax::new()).unwrap()]
+        {
+            let found = scanner.scan(&items).unwrap();
+            let mut best = 0;
+            for (i, found) in found.iter().enumerate() {
+                if items[i] > items[best] {
+                    best = i;
+                }
+                assert_eq!(
+                    (found.value(), found.index()),
+                    (items[best], best as u64),
+                    "{n} items, {scanner:?}"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn rows_and_axes_have_the_bits_of_lines_alone() {
     let op: Words = grouping();
@@ -412,7 +445,7 @@ fn what_earlier_launches_left_is_never_taken_for_this_one_s() {
     let n = 6 * tiling.tile();
     let items: Vec<u32> = numbers(n as usize);
     let entry = TABLE.find_in::<Sum<u32>>(Family::Scans).unwrap().entries[0];
-    let pairs = 6 * record_pairs(4) + 5;
+    let pairs = row_pairs(4, 6) as usize + 5;
     let mut records = vec![[0_u64; 2]; pairs];
     // The last two epochs, and the first ones after them.
     let mut counter = [((1_u64 << 31) - 3) << 32];

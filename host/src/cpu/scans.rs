@@ -2,7 +2,7 @@
 
 use warpfold_monoid::{
     Monoid,
-    scan::{Positions, Reversed, Tiling, tile_results, tile_value},
+    scan::{Chain, Positions, Reversed, Tiling, tile_results, tile_value},
 };
 
 use super::tasks;
@@ -62,17 +62,25 @@ impl<Op: Monoid> Line<Op> {
         (self.index(position) as i64 * self.stride) as isize
     }
 
-    /// Writes the results of the tile that begins at `start`, and returns what stands behind it.
+    /// Writes the results of the tile that begins at `start`, given what stands before it and, once its value is known,
+    /// behind it; returns the latter.
     ///
     /// # Safety
     ///
     /// The results may be written, and whoever reads what lies there has read it.
     #[inline]
-    unsafe fn tile(&self, op: &Op, start: u64, before: Option<Op::Acc>, exclusive: bool) -> Op::Acc {
+    unsafe fn tile(
+        &self,
+        op: &Op,
+        start: u64,
+        before: Option<Op::Acc>,
+        behind: impl FnOnce(Op::Acc) -> Op::Acc,
+        exclusive: bool,
+    ) -> Op::Acc {
         // SAFETY: the caller's promise.
         let put = |position: u64, result| unsafe { self.results.offset(self.at(position)).write(result) };
         if !Op::ANY_ORDER {
-            return tile_results(op, self, start, self.n, before, exclusive, put);
+            return tile_results(op, self, (start, self.n), before, behind, exclusive, put);
         }
         // The same bits.
         let end = self.n.min(start + const { Tiling::of::<Op>() }.tile());
@@ -95,13 +103,14 @@ impl<Op: Monoid> Line<Op> {
         running
     }
 
-    /// The value of the whole tile that begins at `start`.
+    /// The value of the tile that begins at `start`.
     fn tile_value(&self, op: &Op, start: u64) -> Op::Acc {
         if !Op::ANY_ORDER {
             return tile_value(op, self, start, self.n);
         }
+        let end = self.n.min(start + const { Tiling::of::<Op>() }.tile());
         let mut value = op.lift(self.item(start), self.index(start));
-        for i in start + 1..start + const { Tiling::of::<Op>() }.tile() {
+        for i in start + 1..end {
             value = op.push(value, self.item(i), self.index(i));
         }
         value
@@ -154,10 +163,11 @@ unsafe fn rows<Op: Monoid>(op: &Op, setting: &Setting<Op::Acc>, lines: &Lines, f
         let first = &first;
         Box::new(move |k| {
             let line = first.moved(lines.start(k as u64));
-            let (mut before, mut start) = (initial, 0);
+            let (mut chain, mut before, mut start) = (Chain::new(op, initial), initial, 0);
             while start < line.n {
+                let behind = |value| chain.push(op, value);
                 // SAFETY: the caller's promise; a row is one thread's.
-                before = Some(unsafe { line.tile(op, start, before, exclusive) });
+                before = Some(unsafe { line.tile(op, start, before, behind, exclusive) });
                 start += tiling.tile();
             }
         })
@@ -173,30 +183,26 @@ unsafe fn rows<Op: Monoid>(op: &Op, setting: &Setting<Op::Acc>, lines: &Lines, f
 unsafe fn long<Op: Monoid>(op: &Op, line: &Line<Op>, exclusive: bool, initial: Option<Op::Acc>) {
     let tiling = const { Tiling::of::<Op>() };
     let tiles = tiling.tiles(line.n) as usize;
-    // What stands behind all tiles but the last.
-    let mut chain = vec![op.identity(); tiles - 1];
-    let values = tasks::Places::new(&mut chain);
-    tasks::each(tiles - 1, 1, &|| {
+    // The tiles' values, and then what stands behind each.
+    let mut behind = vec![op.identity(); tiles];
+    let values = tasks::Places::new(&mut behind);
+    tasks::each(tiles, 1, &|| {
         Box::new(move |t| {
             let value = line.tile_value(op, t as u64 * tiling.tile());
             // SAFETY: the tile's own place.
             unsafe { values.put(t, value) };
         })
     });
-    let mut before = initial;
-    for value in &mut chain {
-        *value = match before {
-            Some(before) => op.combine(before, *value),
-            None => *value,
-        };
-        before = Some(*value);
+    let mut chain = Chain::new(op, initial);
+    for value in &mut behind {
+        *value = chain.push(op, *value);
     }
-    let chain = &chain;
+    let behind = &behind;
     tasks::each(tiles, 1, &|| {
         Box::new(move |t| {
-            let before = if t > 0 { Some(chain[t - 1]) } else { initial };
+            let before = if t > 0 { Some(behind[t - 1]) } else { initial };
             // SAFETY: the caller's promise; a tile is one thread's.
-            unsafe { line.tile(op, t as u64 * tiling.tile(), before, exclusive) };
+            unsafe { line.tile(op, t as u64 * tiling.tile(), before, |_| behind[t], exclusive) };
         })
     });
 }

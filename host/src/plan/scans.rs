@@ -1,6 +1,6 @@
 //! The launch of a scan.
 
-use warpfold_gpu_kernels::scan::record_pairs;
+use warpfold_gpu_kernels::scan::row_pairs;
 use warpfold_monoid::{Monoid, scan::Tiling};
 
 use super::DeviceFacts;
@@ -32,8 +32,9 @@ impl ScanPlan {
             let limit = facts.max_threads_per_block;
             return Err(Error::BlockTooLarge { n, threads: tiling.threads, limit });
         }
-        let pairs = if tiles > 1 { blocks * record_pairs(size_of::<Op::Acc>()) as u64 } else { 0 };
-        Ok(ScanPlan { grid: blocks as u32, block: tiling.threads, tiles: tiles as u32, pairs })
+        let (grid, tiles) = (blocks as u32, tiles as u32);
+        let pairs = if tiles > 1 { lines.count * row_pairs(size_of::<Op::Acc>(), tiles) } else { 0 };
+        Ok(ScanPlan { grid, block: tiling.threads, tiles, pairs })
     }
 
     /// Do tiles wait for others?
