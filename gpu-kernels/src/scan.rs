@@ -65,7 +65,7 @@ pub struct ScanParams<Op: Monoid> {
     /// The epoch's number in the upper half, the next tile's in the lower, which is 0 between launches; unused where a row
     /// is one tile.
     pub counter: *mut u64,
-    /// [`record_pairs`] for each row.
+    /// [`row_pairs`] for each row.
     pub records: *mut [u64; 2],
     /// Pairs of words that there is room for, used or not.
     pub capacity: u64,
