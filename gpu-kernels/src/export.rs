@@ -81,8 +81,8 @@ pub const fn resident<Op: Monoid>(threads: u32, blocks: u32) -> u32 {
 /// where lanes are few and little is kept, else `otherwise`.
 pub const fn crowded<Op: Monoid>(threads: u32, blocks: u32, otherwise: u32) -> u32 {
     let acc = size_of::<Op::Acc>();
-    let small = if Op::ANY_ORDER { acc <= 4 } else { acc <= 8 };
-    if Op::COMMUTATIVE && !Op::PER_SEGMENT && small && vector_len(size_of::<Op::Item>()) * acc <= 32 {
+    let lanes = vector_len(size_of::<Op::Item>()) * acc;
+    if Op::COMMUTATIVE && !Op::ANY_ORDER && !Op::PER_SEGMENT && acc <= 8 && lanes <= 32 {
         threads | blocks << 16
     } else {
         otherwise
@@ -383,7 +383,11 @@ macro_rules! __segment_entry {
 #[macro_export]
 macro_rules! __segment_bounds {
     ($op:ty, columns) => {
-        $crate::export::resident::<$op>($crate::segments::THREADS, 3)
+        $crate::export::crowded::<$op>(
+            $crate::segments::THREADS,
+            3,
+            $crate::export::resident::<$op>($crate::segments::THREADS, 2),
+        )
     };
     ($op:ty, tiles) => {
         $crate::export::resident::<$op>($crate::segments::THREADS, 4)
