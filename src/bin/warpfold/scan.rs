@@ -80,14 +80,14 @@ fn dispatch(
     let data = array.in_logical_order();
     let job = Job { engine, op, args, lines };
     match data.dtype() {
-        Dtype::Int8 => job.signed(wide::<i8, i64>(data)),
-        Dtype::Int16 => job.signed(wide::<i16, i64>(data)),
-        Dtype::Int32 => job.signed(wide::<i32, i64>(data)),
-        Dtype::Int64 => job.signed(wide::<i64, i64>(data)),
-        Dtype::Uint8 => job.unsigned(wide::<u8, u64>(data)),
-        Dtype::Uint16 => job.unsigned(wide::<u16, u64>(data)),
-        Dtype::Uint32 => job.unsigned(wide::<u32, u64>(data)),
-        Dtype::Uint64 => job.unsigned(wide::<u64, u64>(data)),
+        Dtype::Int8 => job.signed(wide::<i8, i64>(data), i8::MIN.into(), i8::MAX.into()),
+        Dtype::Int16 => job.signed(wide::<i16, i64>(data), i16::MIN.into(), i16::MAX.into()),
+        Dtype::Int32 => job.signed(wide::<i32, i64>(data), i32::MIN.into(), i32::MAX.into()),
+        Dtype::Int64 => job.signed(wide::<i64, i64>(data), i64::MIN, i64::MAX),
+        Dtype::Uint8 => job.unsigned(wide::<u8, u64>(data), u8::MIN.into(), u8::MAX.into()),
+        Dtype::Uint16 => job.unsigned(wide::<u16, u64>(data), u16::MIN.into(), u16::MAX.into()),
+        Dtype::Uint32 => job.unsigned(wide::<u32, u64>(data), u32::MIN.into(), u32::MAX.into()),
+        Dtype::Uint64 => job.unsigned(wide::<u64, u64>(data), u64::MIN, u64::MAX),
         Dtype::Float32 => match op {
             Op::Sum => job.run(Sum::<f32>::new(), data.raw::<f32>()),
             Op::Product => job.run(Product::<f32>::new(), data.raw::<f32>()),
@@ -121,21 +121,23 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    fn signed(&self, items: Vec<i64>) -> Result<Segments, Error> {
+    /// Elements of a type with these ends, which the extremes of nothing are.
+    fn signed(&self, items: Vec<i64>, lowest: i64, highest: i64) -> Result<Segments, Error> {
         match self.op {
             Op::Sum => self.run(Sum::<i64>::new(), &items),
             Op::Product => self.run(Product::<i64>::new(), &items),
-            Op::Min => self.run(Min::<i64>::new(), &items),
-            _ => self.run(Max::<i64>::new(), &items),
+            Op::Min => self.run_from(Min::<i64>::new(), Some(highest), &items),
+            _ => self.run_from(Max::<i64>::new(), Some(lowest), &items),
         }
     }
 
-    fn unsigned(&self, items: Vec<u64>) -> Result<Segments, Error> {
+    /// Elements of a type with these ends, which the extremes of nothing are.
+    fn unsigned(&self, items: Vec<u64>, lowest: u64, highest: u64) -> Result<Segments, Error> {
         match self.op {
             Op::Sum => self.run(Sum::<u64>::new(), &items),
             Op::Product => self.run(Product::<u64>::new(), &items),
-            Op::Min => self.run(Min::<u64>::new(), &items),
-            _ => self.run(Max::<u64>::new(), &items),
+            Op::Min => self.run_from(Min::<u64>::new(), Some(highest), &items),
+            _ => self.run_from(Max::<u64>::new(), Some(lowest), &items),
         }
     }
 
@@ -144,7 +146,18 @@ impl Job<'_> {
         M: Monoid<Output: Finding>,
         Value<M>: Finding,
     {
+        self.run_from(op, None, items)
+    }
+
+    fn run_from<M>(&self, op: M, initial: Option<M::Acc>, items: &[M::Item]) -> Result<Segments, Error>
+    where
+        M: Monoid<Output: Finding>,
+        Value<M>: Finding,
+    {
         let mut scanner: Scanner<M> = self.engine.scanner(op)?;
+        if let Some(initial) = initial {
+            scanner = scanner.with_initial(initial);
+        }
         if self.args.exclusive {
             scanner = scanner.exclusive();
         }
