@@ -233,7 +233,7 @@ impl Engine {
             }
             #[cfg(feature = "cuda")]
             Place::Cuda(gpu) => {
-                let loaded = gpu.kernels(TypeId::of::<Op>(), || self.find::<Op>())?;
+                let loaded = gpu.kernels(TypeId::of::<Op>(), Family::Arrays, || self.find::<Op>())?;
                 let facts = self.facts.unwrap_or(gpu.context.facts);
                 let launcher = crate::cuda::Launcher::new(gpu.clone(), loaded, facts, Types::of::<Op>())?;
                 Ok(Reducer::on_gpu(self.clone(), op, launcher))
@@ -269,7 +269,7 @@ impl Engine {
             #[cfg(feature = "cuda")]
             Place::Cuda(gpu) => {
                 let find = || self.find_in::<Op>(Family::Segments);
-                let loaded = gpu.segment_kernels(TypeId::of::<Op>(), find)?;
+                let loaded = gpu.kernels(TypeId::of::<Op>(), Family::Segments, find)?;
                 let facts = self.facts.unwrap_or(gpu.context.facts);
                 segments::Place::Cuda(SegmentLauncher::new(gpu.clone(), loaded, facts, Types::of::<Op>())?)
             }
@@ -305,7 +305,7 @@ impl Engine {
             #[cfg(feature = "cuda")]
             Place::Cuda(gpu) => {
                 let find = || self.find_in::<Op>(Family::Scans);
-                let loaded = gpu.scan_kernels(TypeId::of::<Op>(), find)?;
+                let loaded = gpu.kernels(TypeId::of::<Op>(), Family::Scans, find)?;
                 let facts = self.facts.unwrap_or(gpu.context.facts);
                 scans::Place::Cuda(ScanLauncher::new::<Op>(gpu.clone(), loaded, facts)?)
             }

@@ -15,16 +15,13 @@ use cust::sys::{CUdeviceptr, CUstream};
 use super::{
     context::Context,
     driver::{self, Doing},
-    kernels::{Loaded, LoadedScans, LoadedSegments},
+    kernels::Loaded,
     memory::Memory,
     workspace::{Block, Pool},
 };
-use warpfold_gpu_kernels::export::Export;
+use warpfold_gpu_kernels::export::{Export, Family};
 
-use crate::{
-    Error,
-    module::{Kernels, Module},
-};
+use crate::{Error, module::Kernels};
 
 /// Pinned memory that any context and the device can reach.
 const PORTABLE_AND_MAPPED: c_uint = 1 | 2;
@@ -40,9 +37,7 @@ pub(crate) struct Gpu {
     pub(crate) segment_pool: Pool,
     /// Those of scans, all of whose memory is zero at first.
     pub(crate) scan_pool: Pool,
-    kernels: Mutex<HashMap<TypeId, Arc<Loaded>>>,
-    segment_kernels: Mutex<HashMap<TypeId, Arc<LoadedSegments>>>,
-    scan_kernels: Mutex<HashMap<TypeId, Arc<LoadedScans>>>,
+    kernels: Mutex<HashMap<(TypeId, Family), Arc<Loaded>>>,
     results: Mutex<Vec<HostResult>>,
     lanes: Mutex<Vec<Lane>>,
     // Last, so that it outlives what was made in it.
@@ -60,26 +55,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What has been loaded for an operator, or is loaded now.
-fn first_use<T>(
-    loaded: &Mutex<HashMap<TypeId, Arc<T>>>,
-    operator: TypeId,
-    find: impl FnOnce() -> Result<(Kernels, &'static Export), Error>,
-    load: impl FnOnce(&'static Export, &'static Module) -> Result<T, Error>,
-) -> Result<Arc<T>, Error> {
-    // Held while loading: two threads that want the same operator load it once.
-    let mut loaded = lock(loaded);
-    if let Some(kernels) = loaded.get(&operator) {
-        return Ok(kernels.clone());
-    }
-    let (kernels, export) = find()?;
-    let module = kernels.modules.iter().find(|module| module.name == export.name);
-    let module = module.ok_or(Error::NotCompiled { krate: kernels.table.krate, export: export.name })?;
-    let fresh = Arc::new(load(export, module)?);
-    loaded.insert(operator, fresh.clone());
-    Ok(fresh)
-}
-
 impl Gpu {
     pub(crate) fn new(context: Arc<Context>) -> Arc<Gpu> {
         Arc::new(Gpu {
@@ -87,41 +62,30 @@ impl Gpu {
             segment_pool: Pool::default(),
             scan_pool: Pool::all_zero(),
             kernels: Mutex::default(),
-            segment_kernels: Mutex::default(),
-            scan_kernels: Mutex::default(),
             results: Mutex::default(),
             lanes: Mutex::default(),
             context,
         })
     }
 
-    /// The kernels of an operator type for whole arrays, loaded on first use.
+    /// The kernels of a family for an operator type, loaded on first use.
     pub(crate) fn kernels(
         &self,
         operator: TypeId,
+        family: Family,
         find: impl FnOnce() -> Result<(Kernels, &'static Export), Error>,
     ) -> Result<Arc<Loaded>, Error> {
-        first_use(&self.kernels, operator, find, |export, module| Loaded::new(&self.context, export, module))
-    }
-
-    /// The same for segments.
-    pub(crate) fn segment_kernels(
-        &self,
-        operator: TypeId,
-        find: impl FnOnce() -> Result<(Kernels, &'static Export), Error>,
-    ) -> Result<Arc<LoadedSegments>, Error> {
-        let load = |export, module: &_| LoadedSegments::new(&self.context, export, module);
-        first_use(&self.segment_kernels, operator, find, load)
-    }
-
-    /// The same for scans.
-    pub(crate) fn scan_kernels(
-        &self,
-        operator: TypeId,
-        find: impl FnOnce() -> Result<(Kernels, &'static Export), Error>,
-    ) -> Result<Arc<LoadedScans>, Error> {
-        let load = |export, module: &_| LoadedScans::new(&self.context, export, module);
-        first_use(&self.scan_kernels, operator, find, load)
+        // Held while loading: two threads that want the same operator load it once.
+        let mut loaded = lock(&self.kernels);
+        if let Some(kernels) = loaded.get(&(operator, family)) {
+            return Ok(kernels.clone());
+        }
+        let (kernels, export) = find()?;
+        let module = kernels.modules.iter().find(|module| module.name == export.name);
+        let module = module.ok_or(Error::NotCompiled { krate: kernels.table.krate, export: export.name })?;
+        let fresh = Arc::new(Loaded::new(&self.context, export, module)?);
+        loaded.insert((operator, family), fresh.clone());
+        Ok(fresh)
     }
 
     /// Runs `launch` with a place that the device can write so many bytes to, waits as `launch` says, and copies them to
@@ -234,8 +198,6 @@ impl Drop for Gpu {
             self.pool.leak();
             self.segment_pool.leak();
             self.scan_pool.leak();
-            std::mem::forget(std::mem::take(&mut *lock(&self.scan_kernels)));
-            std::mem::forget(std::mem::take(&mut *lock(&self.segment_kernels)));
             std::mem::forget(std::mem::take(&mut *lock(&self.kernels)));
         }
     }

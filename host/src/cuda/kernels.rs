@@ -7,12 +7,12 @@ use std::{
     sync::Arc,
 };
 
-use cust::sys::{CUfunction, CUmodule};
+use cust::sys::{CUfunction, CUmodule, CUstream};
 use warpfold_gpu_kernels::export::{Descriptor, Export};
 
 use super::{
     context::{Context, apart_from_captures},
-    driver::{self, Doing},
+    driver::{self, Doing, LaunchAttribute, LaunchConfig},
 };
 use crate::{
     Error,
@@ -26,11 +26,10 @@ const ERROR_LOG: [c_uint; 2] = [5, 6];
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) export: &'static Export,
-    pub(crate) reduce_one: CUfunction,
-    pub(crate) reduce_short: CUfunction,
-    pub(crate) reduce_long: CUfunction,
+    /// One for each of the export's entries.
+    functions: Vec<CUfunction>,
     /// Do the kernels wait for what is ahead of them, so that they may be launched early?
-    pub(crate) wait: bool,
+    wait: bool,
     module: LoadedModule,
 }
 
@@ -39,109 +38,84 @@ unsafe impl Send for Loaded {}
 // SAFETY: as above.
 unsafe impl Sync for Loaded {}
 
-/// Kernels for segments, in the order of [`SEGMENT_KERNELS`].
-pub(crate) const SEGMENT_KERNELS: [&str; 13] = [
-    "rows_thread",
-    "rows_small",
-    "rows_warp",
-    "rows_block",
-    "rows_short",
-    "rows_long",
-    "columns",
-    "columns_short",
-    "columns_few",
-    "narrow",
-    "gather",
-    "tiles",
-    "units",
-];
-
-/// The kernels for segments of one export, loaded.
-#[derive(Debug)]
-pub(crate) struct LoadedSegments {
-    pub(crate) export: &'static Export,
-    functions: [CUfunction; SEGMENT_KERNELS.len()],
-    /// As in [`Loaded`].
-    pub(crate) wait: bool,
-    module: LoadedModule,
-}
-
-// SAFETY: module and function handles may be used from any thread.
-unsafe impl Send for LoadedSegments {}
-// SAFETY: as above.
-unsafe impl Sync for LoadedSegments {}
-
-impl LoadedSegments {
-    /// As [`Loaded::new`].
+impl Loaded {
+    /// Loads the best image of `module` and checks that it was compiled for the host's layouts.
     pub(crate) fn new(
         context: &Arc<Context>,
         export: &'static Export,
         module: &Module,
-    ) -> Result<LoadedSegments, Error> {
+    ) -> Result<Loaded, Error> {
         let image = image_for(context, export, module)?;
         let wait = module.waits(image);
         let _current = context.enter_or_error()?;
         apart_from_captures(|| {
             let module = load_image(context, export, image)?;
             check_descriptor(&module, export, image)?;
-            let mut functions = [ptr::null_mut(); SEGMENT_KERNELS.len()];
-            for (place, kernel) in functions.iter_mut().zip(SEGMENT_KERNELS) {
-                *place = function(&module, export, kernel, image)?;
+            let functions = export.entries.iter().map(|entry| function(&module, export, entry.kernel, image));
+            Ok(Loaded { export, functions: functions.collect::<Result<_, _>>()?, wait, module })
+        })
+    }
+
+    /// Do the kernels belong to that context?
+    pub(crate) fn is_of(&self, context: &Arc<Context>) -> bool {
+        Arc::ptr_eq(&self.module.context, context)
+    }
+
+    /// Launches a kernel, early if it may be and this is asked for; `over` says what it reduces, for errors. The context is
+    /// current.
+    ///
+    /// # Safety
+    ///
+    /// `stream` is a live stream of the context, or the default one, and at `params` lie parameters of that kernel, which give
+    /// it what its documentation asks for until the work has finished.
+    pub(crate) unsafe fn launch(
+        &self,
+        kernel: &'static str,
+        (grid, block): (u32, u32),
+        params: *const u8,
+        stream: CUstream,
+        early: bool,
+        over: impl FnOnce() -> String,
+    ) -> Result<(), Error> {
+        let at = self.export.entries.iter().position(|entry| entry.kernel == kernel);
+        let Some(at) = at else {
+            return Err(Error::NotCompiled { krate: "", export: self.export.name });
+        };
+        let function = self.functions[at];
+        let mut arguments = [params.cast_mut().cast::<c_void>()];
+        let overlapping = self.module.context.launch_overlapping.filter(|_| early && self.wait);
+        // SAFETY: the caller's promise. A kernel that is launched early waits before it touches any memory.
+        let launched = unsafe {
+            match overlapping {
+                Some(launch) => {
+                    let attribute = LaunchAttribute::OVERLAP;
+                    let config = LaunchConfig {
+                        grid: [grid, 1, 1],
+                        block: [block, 1, 1],
+                        shared_bytes: 0,
+                        stream,
+                        attributes: &attribute,
+                        attribute_count: 1,
+                    };
+                    driver::launched(launch(&config, function, arguments.as_mut_ptr(), ptr::null_mut()))
+                }
+                None => driver::cuLaunchKernel(
+                    function,
+                    grid,
+                    1,
+                    1,
+                    block,
+                    1,
+                    1,
+                    0,
+                    stream,
+                    arguments.as_mut_ptr(),
+                    ptr::null_mut(),
+                ),
             }
-            Ok(LoadedSegments { export, functions, wait, module })
-        })
-    }
-
-    /// The kernel of that name, which is one of [`SEGMENT_KERNELS`].
-    pub(crate) fn function(&self, kernel: &str) -> Option<CUfunction> {
-        let at = SEGMENT_KERNELS.iter().position(|&name| name == kernel)?;
-        Some(self.functions[at])
-    }
-
-    /// Do the kernels belong to that context?
-    pub(crate) fn is_of(&self, context: &Arc<Context>) -> bool {
-        Arc::ptr_eq(&self.module.context, context)
-    }
-}
-
-/// The kernels for scans of one export, loaded.
-#[derive(Debug)]
-pub(crate) struct LoadedScans {
-    pub(crate) export: &'static Export,
-    pub(crate) forward: CUfunction,
-    pub(crate) reverse: CUfunction,
-    /// As in [`Loaded`].
-    pub(crate) wait: bool,
-    module: LoadedModule,
-}
-
-// SAFETY: module and function handles may be used from any thread.
-unsafe impl Send for LoadedScans {}
-// SAFETY: as above.
-unsafe impl Sync for LoadedScans {}
-
-impl LoadedScans {
-    /// As [`Loaded::new`].
-    pub(crate) fn new(
-        context: &Arc<Context>,
-        export: &'static Export,
-        module: &Module,
-    ) -> Result<LoadedScans, Error> {
-        let image = image_for(context, export, module)?;
-        let wait = module.waits(image);
-        let _current = context.enter_or_error()?;
-        apart_from_captures(|| {
-            let module = load_image(context, export, image)?;
-            check_descriptor(&module, export, image)?;
-            let forward = function(&module, export, "forward", image)?;
-            let reverse = function(&module, export, "reverse", image)?;
-            Ok(LoadedScans { export, forward, reverse, wait, module })
-        })
-    }
-
-    /// Do the kernels belong to that context?
-    pub(crate) fn is_of(&self, context: &Arc<Context>) -> bool {
-        Arc::ptr_eq(&self.module.context, context)
+        };
+        let name = self.export.name;
+        launched.doing(|| format!("launching {name}__{kernel}<<<{grid}, {block}>>>{}", over()))
     }
 }
 
@@ -168,36 +142,6 @@ impl Drop for LoadedModule {
             // context is gone, and the module with it.
             let _ = apart_from_captures(|| unsafe { driver::cuModuleUnload(self.raw) });
         }
-    }
-}
-
-impl Loaded {
-    /// Loads the best image of `module` and checks that it was compiled for the host's layouts.
-    pub(crate) fn new(
-        context: &Arc<Context>,
-        export: &'static Export,
-        module: &Module,
-    ) -> Result<Loaded, Error> {
-        let image = image_for(context, export, module)?;
-        let wait = module.waits(image);
-        let _current = context.enter_or_error()?;
-        apart_from_captures(|| {
-            let module = load_image(context, export, image)?;
-            check_descriptor(&module, export, image)?;
-            Ok(Loaded {
-                export,
-                reduce_one: function(&module, export, "reduce_one", image)?,
-                reduce_short: function(&module, export, "reduce_short", image)?,
-                reduce_long: function(&module, export, "reduce_long", image)?,
-                wait,
-                module,
-            })
-        })
-    }
-
-    /// Do the kernels belong to that context?
-    pub(crate) fn is_of(&self, context: &Arc<Context>) -> bool {
-        Arc::ptr_eq(&self.module.context, context)
     }
 }
 

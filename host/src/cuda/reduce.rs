@@ -1,13 +1,13 @@
 //! Launching reductions.
 
-use std::{ffi::c_void, mem::MaybeUninit, ops::Range, ptr, sync::Arc};
+use std::{mem::MaybeUninit, ops::Range, ptr, sync::Arc};
 
 use cust::sys::{CUdeviceptr, CUstream};
 use warpfold_monoid::Monoid;
 
 use super::{
     DeviceView, Workspace,
-    driver::{self, Doing, LaunchAttribute, LaunchConfig},
+    driver::{self, Doing},
     gpu::Gpu,
     kernels::Loaded,
 };
@@ -239,59 +239,23 @@ impl Launcher {
             groups: plan.shape.groups,
             op: NOTHING,
         });
-        let function = match plan.strategy {
-            Strategy::ShortChunks => self.loaded.reduce_short,
-            Strategy::LongChunks => self.loaded.reduce_long,
-            Strategy::OneBlock | Strategy::Cpu => self.loaded.reduce_one,
-        };
-        let mut arguments = [params.as_ptr().cast_mut().cast::<c_void>()];
-        // Captured, long reductions gain nothing by it, and lose up to 2 %.
-        let early = self.loaded.wait && !(capturing && plan.strategy == Strategy::LongChunks);
-        let overlapping = context.launch_overlapping.filter(|_| early);
-        // SAFETY: the kernel of this operator, whose descriptor was compared, with its one parameter; what that points
-        // to is the caller's promise and the workspace's size. A kernel that is launched early waits before it touches
-        // any of that.
+        // Captured, long reductions gain nothing by an early start, and lose up to 2 %.
+        let early = !(capturing && plan.strategy == Strategy::LongChunks);
+        let ReducePlan { grid, block, item_bytes, .. } = plan;
+        let over = || format!(" over {n} items of {item_bytes} bytes");
+        // SAFETY: the parameters of this operator's kernel, whose descriptor was compared; what they point to is the
+        // caller's promise and the workspace's size.
         let launched = unsafe {
-            match overlapping {
-                Some(launch) => {
-                    let attribute = LaunchAttribute::OVERLAP;
-                    let config = LaunchConfig {
-                        grid: [plan.grid, 1, 1],
-                        block: [plan.block, 1, 1],
-                        shared_bytes: 0,
-                        stream,
-                        attributes: &attribute,
-                        attribute_count: 1,
-                    };
-                    driver::launched(launch(&config, function, arguments.as_mut_ptr(), ptr::null_mut()))
-                }
-                None => driver::cuLaunchKernel(
-                    function,
-                    plan.grid,
-                    1,
-                    1,
-                    plan.block,
-                    1,
-                    1,
-                    0,
-                    stream,
-                    arguments.as_mut_ptr(),
-                    ptr::null_mut(),
-                ),
-            }
+            let kernel = plan.strategy.kernel();
+            self.loaded.launch(kernel, (grid, block), params.as_ptr(), stream, early, over)
         };
-        launched.map_err(|failure| {
+        launched.inspect_err(|_| {
             if capturing {
                 gpu.pool.discard_captured(stream);
             } else if workspace.is_none() {
                 // SAFETY: a live stream, by the caller's promise.
                 unsafe { gpu.pool.discard(context, stream) };
             }
-            let kernel = plan.strategy.kernel();
-            failure.doing(format!(
-                "launching {}__{kernel}<<<{}, {}>>> over {n} items of {} bytes",
-                self.loaded.export.name, plan.grid, plan.block, plan.item_bytes
-            ))
         })
     }
 

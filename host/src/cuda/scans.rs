@@ -1,15 +1,15 @@
 //! Launching scans.
 
-use std::{ffi::c_void, ptr, sync::Arc};
+use std::{ptr, sync::Arc};
 
 use cust::sys::{CUdeviceptr, CUstream};
 use warpfold_gpu_kernels::scan::ScanParams;
 use warpfold_monoid::Monoid;
 
 use super::{
-    driver::{self, Doing, LaunchAttribute, LaunchConfig},
+    driver::{self, Doing},
     gpu::Gpu,
-    kernels::LoadedScans,
+    kernels::Loaded,
     reduce::aligned_to,
     workspace::Block,
 };
@@ -29,14 +29,14 @@ const PAIR: u64 = size_of::<[u64; 2]>() as u64;
 #[derive(Clone, Debug)]
 pub(crate) struct ScanLauncher {
     pub(crate) gpu: Arc<Gpu>,
-    loaded: Arc<LoadedScans>,
+    loaded: Arc<Loaded>,
     facts: DeviceFacts,
 }
 
 impl ScanLauncher {
     pub(crate) fn new<Op: Monoid>(
         gpu: Arc<Gpu>,
-        loaded: Arc<LoadedScans>,
+        loaded: Arc<Loaded>,
         facts: DeviceFacts,
     ) -> Result<Self, Error> {
         let bytes = size_of::<ScanParams<Op>>();
@@ -106,57 +106,21 @@ impl ScanLauncher {
             (ptr::with_exposed_provenance(input as usize), ptr::with_exposed_provenance_mut(output as usize));
         let counter = ptr::with_exposed_provenance_mut(base as usize);
         let records = ptr::with_exposed_provenance_mut((base + RECORDS) as usize);
-        let mut params = setting.params(op, lines, &plan, ends, counter, (records, room));
-        let kernel = setting.kernel();
-        let function = if setting.form.reverse { self.loaded.reverse } else { self.loaded.forward };
-        let mut arguments = [ptr::from_mut(&mut params).cast::<c_void>()];
-        let overlapping = context.launch_overlapping.filter(|_| self.loaded.wait);
-        // SAFETY: the kernel of this operator, whose descriptor was compared, with its one parameter; what that points to is
-        // the caller's promise and the workspace's size. A kernel that is launched early waits before it touches any of it.
+        let params = setting.params(op, lines, &plan, ends, counter, (records, room));
+        let (shape, n, bytes) = ((plan.grid, plan.block), lines.items(), size_of::<Op::Item>());
+        let over = || format!(" over {n} items of {bytes} bytes");
+        // SAFETY: the parameters of this operator's kernel, whose descriptor was compared; what they point to is the caller's
+        // promise and the workspace's size.
         let launched = unsafe {
-            match overlapping {
-                Some(launch) => {
-                    let attribute = LaunchAttribute::OVERLAP;
-                    let config = LaunchConfig {
-                        grid: [plan.grid, 1, 1],
-                        block: [plan.block, 1, 1],
-                        shared_bytes: 0,
-                        stream,
-                        attributes: &attribute,
-                        attribute_count: 1,
-                    };
-                    driver::launched(launch(&config, function, arguments.as_mut_ptr(), ptr::null_mut()))
-                }
-                None => driver::cuLaunchKernel(
-                    function,
-                    plan.grid,
-                    1,
-                    1,
-                    plan.block,
-                    1,
-                    1,
-                    0,
-                    stream,
-                    arguments.as_mut_ptr(),
-                    ptr::null_mut(),
-                ),
-            }
+            self.loaded.launch(setting.kernel(), shape, ptr::from_ref(&params).cast(), stream, true, over)
         };
-        launched.map_err(|failure| {
+        launched.inspect_err(|_| {
             if capturing {
                 gpu.scan_pool.discard_captured(stream);
             } else if plan.chained() {
                 // SAFETY: a live stream, by the caller's promise.
                 unsafe { gpu.scan_pool.discard(context, stream) };
             }
-            failure.doing(format!(
-                "launching {}__{kernel}<<<{}, {}>>> over {} items of {} bytes",
-                self.loaded.export.name,
-                plan.grid,
-                plan.block,
-                lines.items(),
-                size_of::<Op::Item>()
-            ))
         })
     }
 

@@ -1,6 +1,6 @@
 //! Launching reductions of segments.
 
-use std::{ffi::c_void, mem::MaybeUninit, ptr, sync::Arc};
+use std::{mem::MaybeUninit, ptr, sync::Arc};
 
 use cust::sys::{CUdeviceptr, CUstream};
 use warpfold_gpu_kernels::segments::{
@@ -10,9 +10,9 @@ use warpfold_gpu_kernels::segments::{
 
 use super::{
     DeviceArray,
-    driver::{self, Doing, LaunchAttribute, LaunchConfig},
+    driver::{self, Doing},
     gpu::Gpu,
-    kernels::LoadedSegments,
+    kernels::Loaded,
     reduce::aligned_to,
     workspace::{Block, LEAST},
 };
@@ -30,7 +30,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) struct SegmentLauncher {
     pub(crate) gpu: Arc<Gpu>,
-    loaded: Arc<LoadedSegments>,
+    loaded: Arc<Loaded>,
     facts: DeviceFacts,
 }
 
@@ -72,7 +72,7 @@ struct Room {
 impl SegmentLauncher {
     pub(crate) fn new(
         gpu: Arc<Gpu>,
-        loaded: Arc<LoadedSegments>,
+        loaded: Arc<Loaded>,
         facts: DeviceFacts,
         types: &Types,
     ) -> Result<Self, Error> {
@@ -344,43 +344,7 @@ impl SegmentLauncher {
         params: *const u8,
         stream: CUstream,
     ) -> Result<(), Error> {
-        let Some(function) = self.loaded.function(kernel) else {
-            return Err(Error::NotCompiled { krate: "", export: self.loaded.export.name });
-        };
-        let mut arguments = [params.cast_mut().cast::<c_void>()];
-        let overlapping = self.gpu.context.launch_overlapping.filter(|_| self.loaded.wait);
-        // SAFETY: the caller's promise. A kernel that is launched early waits before it touches any memory.
-        let launched = unsafe {
-            match overlapping {
-                Some(launch) => {
-                    let attribute = LaunchAttribute::OVERLAP;
-                    let config = LaunchConfig {
-                        grid: [grid, 1, 1],
-                        block: [block, 1, 1],
-                        shared_bytes: 0,
-                        stream,
-                        attributes: &attribute,
-                        attribute_count: 1,
-                    };
-                    driver::launched(launch(&config, function, arguments.as_mut_ptr(), ptr::null_mut()))
-                }
-                None => driver::cuLaunchKernel(
-                    function,
-                    grid,
-                    1,
-                    1,
-                    block,
-                    1,
-                    1,
-                    0,
-                    stream,
-                    arguments.as_mut_ptr(),
-                    ptr::null_mut(),
-                ),
-            }
-        };
-        launched.map_err(|failure| {
-            failure.doing(format!("launching {}__{kernel}<<<{grid}, {block}>>>", self.loaded.export.name))
-        })
+        // SAFETY: the caller's promise.
+        unsafe { self.loaded.launch(kernel, (grid, block), params, stream, true, String::new) }
     }
 }
