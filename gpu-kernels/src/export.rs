@@ -9,7 +9,7 @@ use core::any::{TypeId, type_name};
 use warpfold_monoid::{Monoid, Plain, limits, tree::vector_len};
 
 /// The version of the entry points' names and parameters. Host and module must agree.
-pub const ABI_VERSION: u64 = 1;
+pub const ABI_VERSION: u64 = 2;
 
 /// What host and device must agree on before a kernel of an operator may run: sizes, alignments and layouts.
 ///

@@ -4,7 +4,7 @@
 #[path = "simulator/any_order.rs"]
 mod any_order;
 
-use warpfold_gpu_kernels::device::ReduceParams;
+use warpfold_gpu_kernels::device::{Part, ReduceParams};
 use warpfold_gpu_kernels::export::Table;
 use warpfold_gpu_kernels::kernels;
 use warpfold_monoid::tree::{self, FOLD_LANES, MAX_GROUPS, SHORT_GROUPS, Shape};
@@ -250,6 +250,7 @@ fn simulate_as<Op: Monoid + Default>(
         chunk: shape.chunk,
         chunks: shape.chunks as u32,
         groups: shape.groups,
+        part: Part::WHOLE,
         op,
     };
     let export = table.find::<Op>().expect("an exported operator");

@@ -52,6 +52,9 @@ pub struct Engine {
     kernels: Arc<RwLock<Vec<Kernels>>>,
     /// Forged ones, if any.
     facts: Option<DeviceFacts>,
+    /// Device memory that host arrays may take, if it is limited.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
+    device_bytes: Option<u64>,
     place: Place,
 }
 
@@ -112,7 +115,7 @@ impl Engine {
     }
 
     fn at(place: Place) -> Engine {
-        Engine { kernels: Arc::default(), facts: None, place }
+        Engine { kernels: Arc::default(), facts: None, device_bytes: None, place }
     }
 
     /// GPU number `ordinal`, with the device's primary context, which other CUDA libraries use as well.
@@ -168,6 +171,16 @@ impl Engine {
     #[must_use = "the engine itself does not change"]
     pub fn with_facts(&self, facts: DeviceFacts) -> Engine {
         Engine { facts: Some(facts), ..self.clone() }
+    }
+
+    /// The same engine taking no more than so many bytes of its device's memory for items of long arrays that it is given in
+    /// host memory, which it sends there piece by piece: for devices that others use too, and for tests. Without a limit it takes
+    /// 128 MiB, and more only where an array's chunks are longer: four of its up to 256.
+    ///
+    /// Bits do not depend on it. Where even two of an array's chunks take more, reductions give [`Error::DeviceMemory`].
+    #[must_use = "the engine itself does not change"]
+    pub fn with_device_bytes(&self, limit: u64) -> Engine {
+        Engine { device_bytes: Some(limit), ..self.clone() }
     }
 
     /// The facts that it plans with; `None` on the CPU. The simulator passes for an H100.
@@ -235,7 +248,7 @@ impl Engine {
             Place::Cuda(gpu) => {
                 let loaded = gpu.kernels(TypeId::of::<Op>(), Family::Arrays, || self.find::<Op>())?;
                 let facts = self.facts.unwrap_or(gpu.context.facts);
-                let launcher = crate::cuda::Launcher::new(gpu.clone(), loaded, facts, Types::of::<Op>())?;
+                let launcher = crate::cuda::Launcher::new(gpu.clone(), loaded, facts, Types::of::<Op>(), self.device_bytes)?;
                 Ok(Reducer::on_gpu(self.clone(), op, launcher))
             }
         }

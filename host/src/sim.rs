@@ -2,7 +2,7 @@
 
 use std::{mem::MaybeUninit, ptr};
 
-use warpfold_gpu_kernels::export::Export;
+use warpfold_gpu_kernels::{device::Part, export::Export};
 use warpfold_monoid::{Monoid, Plain};
 pub use warpfold_simt::sim::Schedule;
 use warpfold_simt::sim::{self, Buffer, Fault, Launch, Options};
@@ -16,10 +16,12 @@ use crate::{
 mod room;
 mod scans;
 mod segments;
+mod stream;
 
 use room::Room;
 pub(crate) use scans::ScanSimulator;
 pub(crate) use segments::SegmentSimulator;
+pub(crate) use stream::{SimArray, SimStream};
 
 /// Items that are read at once where they do not lie side by side.
 const PIECE: u64 = 1 << 12;
@@ -217,6 +219,7 @@ impl Simulator {
             chunk: plan.shape.chunk,
             chunks: plan.grid,
             groups: plan.shape.groups,
+            part: Part::WHOLE,
             op: NOTHING,
         });
         let name = Name { kernel: plan.strategy.kernel(), grid: plan.grid, block: plan.block, n };

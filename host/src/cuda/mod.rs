@@ -3,6 +3,7 @@
 //! Everything here works from any thread: each call makes the engine's context current for its own duration and puts
 //! back what was current before.
 
+mod array;
 mod context;
 mod driver;
 mod gpu;
@@ -12,7 +13,9 @@ mod reduce;
 mod scans;
 mod scope;
 mod segments;
+mod sink;
 mod stream;
+mod transfer;
 mod workspace;
 
 /// The version of cust whose types are taken here.
@@ -22,9 +25,11 @@ pub use scope::Scope;
 pub use stream::StreamRef;
 pub use workspace::Workspace;
 
+pub(crate) use array::CudaArray;
 pub(crate) use context::{Context, devices};
 pub(crate) use gpu::Gpu;
 pub(crate) use reduce::Launcher;
+pub(crate) use sink::CudaStream;
 pub(crate) use scans::ScanLauncher;
 pub use segments::DeviceSegments;
 pub(crate) use segments::SegmentLauncher;
