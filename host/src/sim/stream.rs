@@ -197,3 +197,45 @@ impl SimArray {
         Ok(unsafe { output.assume_init() })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use warpfold_gpu_kernels::kernels;
+    use warpfold_monoid::{Sum, tree};
+
+    use super::*;
+    use crate::{Engine, module::Kernels, sink::Place};
+
+    kernels! { static TABLE: sum_f32 => Sum<f32> }
+
+    /// Batches that are queued are folded by tables of addresses, which only GPUs' sinks do: here in the simulator.
+    #[test]
+    fn queued_batches_fold_as_those_that_come_one_by_one() {
+        let engine = Engine::sim();
+        engine.load(Kernels { table: &TABLE, modules: &[] });
+        let op = Sum::<f32>::new();
+        let reducer = engine.reducer(op).unwrap();
+        let items: Vec<f32> = (0..400_000_u32).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 7) as f32 * 0.37).collect();
+        // Whole chunks of 8192, parts of some, more of those than are put together at once, and none.
+        let mut cuts = vec![8192, 8192, 100, 8092, 0, 3 * 8192 + 5];
+        cuts.extend([4000; 60]);
+        cuts.push(2 * 8192 + 1);
+        let Place::Sim(mut stream) = reducer.stream().unwrap() else { panic!("not simulated") };
+        let mut start = 0;
+        for group in cuts.chunks(29) {
+            let batches: Vec<(u64, u64)> = group
+                .iter()
+                .map(|&cut| {
+                    let batch = &items[start..start + cut];
+                    start += cut;
+                    (batch.as_ptr().expose_provenance() as u64, cut as u64)
+                })
+                .collect();
+            // SAFETY: slices of the operator's items.
+            unsafe { stream.push(Erased::of(&op), &batches, true).unwrap() };
+            let expected = tree::fold_stream(&op, start as u64, &|i| items[i as usize]);
+            let found = stream.read::<Sum<f32>>().value(&op);
+            assert_eq!(found.map(f64::to_bits), expected.map(f64::to_bits), "{start} items");
+        }
+    }
+}
