@@ -25,8 +25,9 @@ pub use engine::{BUILTINS, Engine, SCANS, SEGMENTS};
 #[cfg(feature = "cuda")]
 pub use warpfold_host::cuda;
 pub use warpfold_host::{
-    Backend, Columns, ColumnsMut, DeviceInfo, EngineInfo, Error, Input, Items, Reducer, Scanner, Schedule,
-    SegmentPlan, SegmentReducer, SimOptions, Source, Strided, beside, cpu, cuda_devices, module, plan, scans,
+    Backend, ByKey, Columns, ColumnsMut, DeviceInfo, EngineInfo, Equal, Equality, Error, GroupKey,
+    GroupReducer, Groups, Input, Items, KeyReducer, Reducer, Scanner, Schedule, SegmentPlan, SegmentReducer,
+    SimOptions, Source, Strided, Tag, TagReducer, beside, cpu, cuda_devices, keys, module, plan, scans,
     segments, source,
 };
 pub use warpfold_monoid as monoid;

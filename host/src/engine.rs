@@ -7,13 +7,18 @@ use std::{
 };
 
 use warpfold_gpu_kernels::export::{Export, Family};
-use warpfold_monoid::{Monoid, limits};
+use warpfold_monoid::{
+    Monoid, Plain,
+    keyed::{Equal, Equality, Runs},
+    limits,
+};
 
 #[cfg(feature = "cuda")]
 use crate::cuda::{Context, Gpu, ScanLauncher, SegmentLauncher};
 use crate::{
-    Error, Reducer, Scanner, SegmentReducer,
+    Error, GroupReducer, KeyReducer, Reducer, Scanner, SegmentReducer, TagReducer,
     erased::Types,
+    keys,
     module::Kernels,
     plan::DeviceFacts,
     scans, segments,
@@ -326,9 +331,102 @@ impl Engine {
         Ok(Scanner::new(self.clone(), op, place))
     }
 
+    /// A reducer by tag for an operator: `k` results, and tags in any order that say which of them an item belongs to.
+    ///
+    /// # Errors
+    ///
+    /// As for [`reducer`](Engine::reducer), and [`Error::TooManyTags`] from 2^32 - 1 tags on.
+    ///
+    /// ```
+    /// use warpfold_host::Engine;
+    /// use warpfold_monoid::Sum;
+    ///
+    /// # fn main() -> Result<(), warpfold_host::Error> {
+    /// let sum = Engine::cpu().by_tag(Sum::<i32>::new(), 3)?;
+    /// assert_eq!(sum.reduce(&[2u8, 0, 2, 2], &[1, 10, 100, 1000])?, [10, 0, 1101]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn by_tag<Op: Monoid>(&self, op: Op, k: u64) -> Result<TagReducer<Op>, Error> {
+        const { limits::check::<Op>() };
+        let limit = u32::MAX as u64 - 1;
+        if k > limit {
+            return Err(Error::TooManyTags { tags: k, limit });
+        }
+        let place = match &self.place {
+            Place::Cpu => keys::TagPlace::Cpu,
+            _ => return Err(self.no_kernel::<Op>("tag_kernels!")),
+        };
+        Ok(TagReducer::new(self.clone(), op, k, place))
+    }
+
+    /// A reducer by key for an operator: a result for each run of neighbours whose keys are equal.
+    ///
+    /// # Errors
+    ///
+    /// As for [`reducer`](Engine::reducer).
+    ///
+    /// ```
+    /// use warpfold_host::Engine;
+    /// use warpfold_monoid::Sum;
+    ///
+    /// # fn main() -> Result<(), warpfold_host::Error> {
+    /// let runs = Engine::cpu().by_key(Sum::<i32>::new())?.reduce(&[5u64, 5, 9, 5], &[1, 10, 100, 1000])?;
+    /// assert_eq!((runs.keys, runs.values), (vec![5, 9, 5], vec![11, 100, 1000]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn by_key<K: Plain + PartialEq, Op: Monoid>(&self, op: Op) -> Result<KeyReducer<K, Op>, Error> {
+        self.by_key_with(op, Equal)
+    }
+
+    /// The same with an equality of one's own, of which kernels are exported with the operator's.
+    ///
+    /// # Errors
+    ///
+    /// As for [`by_key`](Engine::by_key).
+    pub fn by_key_with<K, E, Op>(&self, op: Op, equality: E) -> Result<KeyReducer<K, Op, E>, Error>
+    where
+        K: Plain,
+        E: Equality<K>,
+        Op: Monoid,
+    {
+        const { limits::check::<Runs<K, E, Op>>() };
+        let place = match &self.place {
+            Place::Cpu => keys::KeyPlace::Cpu,
+            _ => return Err(self.no_kernel::<Op>("key_kernels!")),
+        };
+        Ok(KeyReducer::new(self.clone(), op, equality, place))
+    }
+
+    /// A reducer by group for an operator: a result for the items of each key, wherever they stand.
+    ///
+    /// # Errors
+    ///
+    /// As for [`segments`](Engine::segments), with whose kernels it works.
+    ///
+    /// ```
+    /// use warpfold_host::Engine;
+    /// use warpfold_monoid::Sum;
+    ///
+    /// # fn main() -> Result<(), warpfold_host::Error> {
+    /// let groups = Engine::cpu().group_by(Sum::<i32>::new())?.reduce(&["x", "y", "x"], &[1, 10, 100])?;
+    /// assert_eq!((groups.keys, groups.values), (vec!["x", "y"], vec![101, 10]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn group_by<Op: Monoid>(&self, op: Op) -> Result<GroupReducer<Op>, Error> {
+        Ok(GroupReducer::new(self.segments(op)?))
+    }
+
     /// The export of an operator's kernels for whole arrays among what has been loaded.
     fn find<Op: Monoid>(&self) -> Result<(Kernels, &'static Export), Error> {
         self.find_in::<Op>(Family::Arrays)
+    }
+
+    fn no_kernel<Op: Monoid>(&self, list: &'static str) -> Error {
+        let operator = type_name::<Op>();
+        Error::NoKernel { operator, item: type_name::<Op::Item>(), line: short(operator), list }
     }
 
     /// The same for any family of kernels.

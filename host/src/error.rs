@@ -59,6 +59,26 @@ pub enum Error {
         /// Items of another.
         other: u64,
     },
+    /// A tag that no result belongs to.
+    #[error(
+        "tag {index} is {tag}, not below {tags}: ask for more tags, or have `ignore_out_of_range` leave such items out"
+    )]
+    TagOutOfRange {
+        /// Where the first such tag stands.
+        index: u64,
+        /// What it is.
+        tag: i128,
+        /// How many tags there are.
+        tags: u64,
+    },
+    /// More tags than are counted.
+    #[error("{tags} tags are too many, {limit} are counted: group by them instead (`Engine::group_by`)")]
+    TooManyTags {
+        /// Tags that were asked for.
+        tags: u64,
+        /// The most.
+        limit: u64,
+    },
     /// No loaded table exports the operator.
     #[error(
         "no kernel for {operator} (items of {item}) is loaded: add a line like `{line}` to the `{list}` of a kernel \

@@ -1,11 +1,13 @@
 //! The CPU backend: the canonical tree, chunks in parallel, lanes in one array of accumulators that vectorises.
 
 mod level;
+pub(crate) mod runs;
 pub(crate) mod scans;
 mod segments;
 pub(crate) mod stream;
 #[cfg(target_arch = "x86_64")]
 mod sums;
+pub(crate) mod tags;
 mod tasks;
 mod walk;
 
