@@ -27,7 +27,7 @@ pub use warpfold_host::cuda;
 pub use warpfold_host::{
     Backend, ByKey, Columns, ColumnsMut, DeviceInfo, EngineInfo, Equal, Equality, Error, GroupKey,
     GroupReducer, Groups, Input, Items, KeyReducer, Reducer, Scanner, Schedule, SegmentPlan, SegmentReducer,
-    SimOptions, Source, Strided, Tag, TagReducer, beside, cpu, cuda_devices, keys, module, plan, scans,
+    SimOptions, Sink, Source, Strided, Tag, TagReducer, beside, cpu, cuda_devices, keys, module, plan, scans,
     segments, source,
 };
 pub use warpfold_monoid as monoid;

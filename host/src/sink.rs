@@ -283,7 +283,7 @@ impl<Op: Monoid> Sink<Op> {
         })
     }
 
-    /// Takes in several batches at once, by a launch for every 1024 chunks, and else as [`push_on`](Sink::push_on).
+    /// Takes in several batches at once, by a launch for every 2048 chunks, and else as [`push_on`](Sink::push_on).
     ///
     /// # Errors
     ///

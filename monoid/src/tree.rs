@@ -52,7 +52,7 @@ const SHORT_CHUNK: u64 = SHORT_GROUPS as u64 * VECTORS_A_GROUP;
 pub const MAX_CHUNKS: u64 = 256;
 
 /// Chunks in a piece of a stream.
-pub const PIECE_CHUNKS: u64 = 1024;
+pub const PIECE_CHUNKS: u64 = 2048;
 
 /// Lanes over which the chunks' values fold, and which share a tile of operands that keep their order.
 pub const FOLD_LANES: u32 = 32;

@@ -31,8 +31,8 @@ use crate::{
     plan::{Strategy, partials_offset},
 };
 
-/// Bytes of a pinned buffer.
-const SLOT_BYTES: usize = 8 << 20;
+/// Bytes of a pinned buffer: many, since each is filled by threads that have to be woken.
+const SLOT_BYTES: usize = 32 << 20;
 
 /// Bytes of a window, if chunks are no larger.
 const WINDOW_BYTES: u64 = 32 << 20;
@@ -202,7 +202,7 @@ impl CudaArray {
         let slot_items = (SLOT_BYTES / size.max(1)).max(1) as u64;
         let mut done = 0;
         while done < n {
-            let room = (slot_items - self.waiting).min(self.window_items - self.sent - self.waiting);
+            let room = slot_items - self.waiting;
             let count = room.min(n - done);
             let at = self.waiting as usize * size;
             let slot = match self.waiting {
@@ -222,24 +222,36 @@ impl CudaArray {
         Ok(())
     }
 
-    /// Sends what waits. The context is current.
+    /// Sends what waits, and folds the windows that it fills. The context is current.
     fn send(&mut self, op: Erased<'_>) -> Result<(), Error> {
         let count = mem::take(&mut self.waiting);
-        let window = &self.pump.windows[self.window];
-        if let Some(slot) = self.pump.ring.current() {
-            let to = window.memory.address + self.sent * self.item_bytes as u64;
-            // SAFETY: filled; the window has room, and is free when what read it before is done.
-            unsafe {
-                if self.sent == 0 {
-                    window.folded.hold(self.pump.copies)?;
+        let size = self.item_bytes;
+        let mut done = 0;
+        while done < count {
+            let window = &self.pump.windows[self.window];
+            let here = (count - done).min(self.window_items - self.sent);
+            if let Some(slot) = self.pump.ring.current() {
+                let to = window.memory.address + self.sent * size as u64;
+                // SAFETY: filled; the window has room, and is free when what read it before is done.
+                unsafe {
+                    if self.sent == 0 {
+                        window.folded.hold(self.pump.copies)?;
+                    }
+                    slot.pinned.send(done as usize * size, here as usize * size, to, self.pump.copies)?;
                 }
-                slot.pinned.send(count as usize * self.item_bytes, to, self.pump.copies)?;
-                slot.sent.record(self.pump.copies)?;
+            }
+            self.sent += here;
+            done += here;
+            if self.sent == self.window_items {
+                self.fold(op)?;
             }
         }
+        if let Some(slot) = self.pump.ring.current() {
+            // SAFETY: our own stream; the context is current.
+            unsafe { slot.sent.record(self.pump.copies)? };
+        }
         self.pump.ring.next();
-        self.sent += count;
-        if self.sent == self.window_items { self.fold(op) } else { Ok(()) }
+        Ok(())
     }
 
     /// Folds the window's chunks, and goes on to the next window. The context is current.

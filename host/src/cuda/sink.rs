@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Bytes of host memory that are sent to the device at once.
-const SLOT_BYTES: u64 = 4 << 20;
+const SLOT_BYTES: u64 = 8 << 20;
 
 /// A stream that a GPU folds.
 ///
@@ -191,7 +191,7 @@ impl CudaStream {
         let bytes = n as usize * self.types.layout.item_bytes;
         // SAFETY: filled; what read the device's buffer before is on streams that this one has waited for.
         unsafe {
-            slot.pinned.send(bytes, address, own)?;
+            slot.pinned.send(0, bytes, address, own)?;
             slot.sent.record(own)?;
         }
         self.ring.next();

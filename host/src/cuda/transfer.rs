@@ -19,8 +19,8 @@ const NO_TIMING: u32 = 2;
 /// `CU_MEMHOSTALLOC_PORTABLE`.
 const PORTABLE: u32 = 1;
 
-/// Bytes that one thread copies at least.
-const SHARE: usize = 256 << 10;
+/// Bytes that one thread copies at once: few, so that those that wake first do more.
+const SHARE: usize = 64 << 10;
 
 /// A point in a stream's work.
 #[derive(Debug)]
@@ -114,23 +114,30 @@ impl Pinned {
             // SAFETY: within both; the buffer is ours.
             unsafe { from.copy_to_nonoverlapping(ptr::with_exposed_provenance_mut(to + start), count) };
         };
-        if bytes < 4 * SHARE {
+        if bytes < 16 * SHARE {
             (0..bytes).step_by(SHARE).for_each(copy);
         } else {
-            (0..bytes.div_ceil(SHARE)).into_par_iter().for_each(|share| copy(share * SHARE));
+            (0..bytes.div_ceil(SHARE)).into_par_iter().with_max_len(1).for_each(|share| copy(share * SHARE));
         }
     }
 
-    /// Enqueues a copy of its first bytes to the device.
+    /// Enqueues a copy of bytes from `at` on to the device.
     ///
     /// # Safety
     ///
     /// They have been filled, and stay until the copy is done; there is room for them at `to`; a live stream of the context,
     /// which is current.
-    pub(super) unsafe fn send(&self, bytes: usize, to: CUdeviceptr, stream: CUstream) -> Result<(), Error> {
-        assert!(bytes <= self.bytes);
+    pub(super) unsafe fn send(
+        &self,
+        at: usize,
+        bytes: usize,
+        to: CUdeviceptr,
+        stream: CUstream,
+    ) -> Result<(), Error> {
+        assert!(at <= self.bytes && bytes <= self.bytes - at);
+        let from = self.address.cast::<u8>().wrapping_add(at);
         // SAFETY: the caller's promise.
-        unsafe { driver::cuMemcpyHtoDAsync_v2(to, self.address, bytes, stream) }
+        unsafe { driver::cuMemcpyHtoDAsync_v2(to, from.cast(), bytes, stream) }
             .doing(|| format!("copying {bytes} bytes to the device"))
     }
 }

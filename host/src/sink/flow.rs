@@ -1,6 +1,6 @@
 //! How a stream is folded by a device: what lies where, what is copied, what is launched. It knows no device.
 //!
-//! A stream is cut into chunks, and 1024 of those are a piece ([`Shape::of_piece`]). Whole chunks of a batch are folded where
+//! A stream is cut into chunks, and 2048 of those are a piece ([`Shape::of_piece`]). Whole chunks of a batch are folded where
 //! they lie; what is left of it is copied to a place of the device's where the next batches fill it up. Every block that folds
 //! a chunk puts its value down and takes a ticket, and whichever takes the piece's last one folds the values of the piece and
 //! adds them to the accumulator: launches of `reduce_long`, which know that they are parts of more.
