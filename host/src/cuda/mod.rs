@@ -9,10 +9,12 @@ mod gpu;
 mod kernels;
 mod memory;
 mod reduce;
+mod runs;
 mod scans;
 mod scope;
 mod segments;
 mod stream;
+mod tags;
 mod workspace;
 
 /// The version of cust whose types are taken here.
@@ -25,7 +27,9 @@ pub use workspace::Workspace;
 pub(crate) use context::{Context, devices};
 pub(crate) use gpu::Gpu;
 pub(crate) use reduce::Launcher;
+pub(crate) use runs::RunLauncher;
 pub(crate) use scans::ScanLauncher;
 pub use segments::DeviceSegments;
 pub(crate) use segments::SegmentLauncher;
+pub(crate) use tags::{From, TagLauncher};
 pub(crate) use workspace::Block;
