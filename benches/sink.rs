@@ -90,7 +90,9 @@ fn pushes(engine: &Engine, text: &mut String) -> Result<(), Box<dyn Error>> {
     };
     let sum = engine.reducer(Sum::<f32>::new())?;
     let mut output = DeviceArray::from_slice(engine, &[0f32])?;
-    for (name, items, skip) in [("whole", 1usize << 16, 0), ("astray", (1 << 16) - 100, 0), ("whole", 1 << 20, 0)] {
+    for (name, items, skip) in
+        [("whole", 1usize << 16, 0), ("astray", (1 << 16) - 100, 0), ("whole", 1 << 20, 0)]
+    {
         let slots = BUFFER / 4 / items - 1;
         let view = |call: usize| {
             let at = buffer.address() + 4 * (call % slots * items + skip) as u64;

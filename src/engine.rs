@@ -25,7 +25,13 @@ mod scans {
 }
 
 #[cfg(feature = "cuda")]
+mod keys {
+    include!(concat!(env!("OUT_DIR"), "/keys.rs"));
+}
+
+#[cfg(feature = "cuda")]
 mod compiled {
+    pub use super::keys::MODULES as KEYS;
     pub use super::scans::MODULES as SCANS;
     pub use super::segments::MODULES as SEGMENTS;
     use super::{core, more};
@@ -48,6 +54,7 @@ mod compiled {
 #[cfg(not(feature = "cuda"))]
 mod compiled {
     pub static MODULES: &[crate::module::Module] = &[];
+    pub static KEYS: &[crate::module::Module] = &[];
     pub static SCANS: &[crate::module::Module] = &[];
     pub static SEGMENTS: &[crate::module::Module] = &[];
 }
@@ -60,6 +67,12 @@ pub static SEGMENTS: Kernels = Kernels { table: &warpfold_builtins::SEGMENTS, mo
 
 /// The same for scans.
 pub static SCANS: Kernels = Kernels { table: &warpfold_builtins::SCANS, modules: compiled::SCANS };
+
+/// The same for reductions by tag.
+pub static TAGS: Kernels = Kernels { table: &warpfold_builtins::TAGS, modules: compiled::KEYS };
+
+/// The same for reductions by key.
+pub static KEYS: Kernels = Kernels { table: &warpfold_builtins::KEYS, modules: compiled::KEYS };
 
 /// A place to compute, the CPU, a GPU or the simulator, that knows the built-in operators. Cheap to clone, usable from any thread.
 ///
@@ -159,6 +172,8 @@ impl Engine {
         engine.load(BUILTINS);
         engine.load(SEGMENTS);
         engine.load(SCANS);
+        engine.load(TAGS);
+        engine.load(KEYS);
         Engine(engine)
     }
 }

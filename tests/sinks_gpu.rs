@@ -88,8 +88,9 @@ where
     let saved = gpu.save().unwrap();
     assert_eq!(saved, cpu.save().unwrap());
     // SAFETY: saved just now.
-    let (on_cpu, on_gpu) =
-        unsafe { (Engine::cpu().restore_sink(op, &saved).unwrap(), engine.restore_sink(op, &saved).unwrap()) };
+    let (on_cpu, on_gpu) = unsafe {
+        (Engine::cpu().restore_sink(op, &saved).unwrap(), engine.restore_sink(op, &saved).unwrap())
+    };
     for sink in [&on_cpu, &on_gpu] {
         sink.push(&items[..20_000]).unwrap();
         sink.push(&items[..items.len() / 2]).unwrap();
@@ -155,10 +156,12 @@ fn long_host_arrays_give_the_same_bits_with_however_little_room() {
         assert_eq!(reducer.reduce_chunks_of(n, floats.chunks(1_000_003)).unwrap().bits(), sum);
         assert_eq!(engine.reducer(Compose::<f32>::new()).unwrap().reduce(&steps).unwrap().bits(), chain);
     }
-    let error = engine.with_device_bytes(1 << 20).reducer(Sum::<f32>::new()).unwrap().reduce(&floats).unwrap_err();
+    let error =
+        engine.with_device_bytes(1 << 20).reducer(Sum::<f32>::new()).unwrap().reduce(&floats).unwrap_err();
     assert_eq!(error, Error::DeviceMemory { needed: 2 << 20, free: 1 << 20, total: 1 << 20 });
     // Streams and arrays of a known length agree where they should: with the CPU.
     let gpu = engine.reducer(Sum::<f32>::new()).unwrap().reduce_chunks(floats.chunks(70_001)).unwrap();
-    let cpu = Engine::cpu().reducer(Sum::<f32>::new()).unwrap().reduce_chunks(floats.chunks(999_999)).unwrap();
+    let cpu =
+        Engine::cpu().reducer(Sum::<f32>::new()).unwrap().reduce_chunks(floats.chunks(999_999)).unwrap();
     assert_eq!(gpu.bits(), cpu.bits());
 }

@@ -118,6 +118,10 @@ pub enum Family {
     Segments,
     /// Scans: what [`scan_kernels!`](crate::scan_kernels) exports.
     Scans,
+    /// Reductions by tag: what [`tag_kernels!`](crate::tag_kernels) exports.
+    Tags,
+    /// Reductions by key: what [`key_kernels!`](crate::key_kernels) exports.
+    Keys,
 }
 
 /// One exported operator.
@@ -356,6 +360,201 @@ macro_rules! __scan_body {
                 sums: $crate::__accs!($op, $crate::scan::sums::<$op>()),
                 drawn: $crate::simt::shared!([u64; 1]),
             },
+        )
+    };
+}
+
+/// Exports operators' kernels for reductions by tag: `tag_kernels! { pub static TABLE: sum_f32_tags => Sum<f32>, ... }`.
+///
+/// As [`kernels!`](crate::kernels), whose rules for names hold here too; the names of all families are told apart by what
+/// they are called, so they differ. Each line emits the entry points `NAME__few`, `NAME__many` and `NAME__fold` (see
+/// [`tags`](crate::tags)), which take tags of every width.
+#[macro_export]
+macro_rules! tag_kernels {
+    ($(#[$meta:meta])* $vis:vis static $table:ident: $($name:ident => $op:ty),+ $(,)?) => {
+        $(
+            #[cfg(target_arch = "nvptx64")]
+            const _: () = {
+                #[unsafe(export_name = concat!(stringify!($name), "__descriptor"))]
+                static DESCRIPTOR: $crate::export::Descriptor = $crate::export::Descriptor::of::<$op>();
+                $crate::__tag_entry!($name, $op, few);
+                $crate::__tag_entry!($name, $op, many);
+                $crate::__tag_entry!($name, $op, fold);
+            };
+        )+
+
+        #[cfg(not(target_arch = "nvptx64"))]
+        $(#[$meta])*
+        $vis static $table: $crate::export::Table = $crate::export::Table {
+            krate: env!("CARGO_PKG_NAME"),
+            exports: &[$(
+                $crate::export::Export::in_family::<$op>(stringify!($name), $crate::export::Family::Tags, &[
+                    $crate::__tag_simulated!($op, few),
+                    $crate::__tag_simulated!($op, many),
+                    $crate::__tag_simulated!($op, fold),
+                ]),
+            )+],
+        };
+    };
+}
+
+/// Exports operators' kernels for reductions by key: `key_kernels! { pub static TABLE: sum_f32_by_i32 => (i32, Sum<f32>), ... }`.
+///
+/// A line names the keys' type, the operator, and an [`Equality`](crate::monoid::keyed::Equality) unless it is `==`. As for
+/// [`kernels!`](crate::kernels), whose rules for names hold here too; the names of all families are told apart by what they are
+/// called, so they differ. Each line emits the entry point `NAME__runs` (see [`runs`](crate::scan::runs)).
+#[macro_export]
+macro_rules! key_kernels {
+    ($(#[$meta:meta])* $vis:vis static $table:ident: $($name:ident => ($key:ty, $op:ty $(, $equality:ty)?)),+ $(,)?) => {
+        $(
+            #[cfg(target_arch = "nvptx64")]
+            const _: () = {
+                #[unsafe(export_name = concat!(stringify!($name), "__descriptor"))]
+                static DESCRIPTOR: $crate::export::Descriptor =
+                    $crate::export::Descriptor::of::<$crate::__runs!($key, $op $(, $equality)?)>();
+                #[unsafe(export_name = concat!(stringify!($name), "__runs"))]
+                unsafe extern "ptx-kernel" fn entry(
+                    params: $crate::scan::runs::RunParams<$key, $crate::__equality!($($equality)?), $op>,
+                ) {
+                    // SAFETY: the launch promises what the parameters' documentation asks for.
+                    unsafe { $crate::__key_body!($key, $op, &params) }
+                }
+                #[unsafe(export_name = concat!(stringify!($name), "__runs__launch_bounds"))]
+                static LAUNCH_BOUNDS: u32 = $crate::scan::runs::run_bounds::<$key, $op>();
+            };
+        )+
+
+        #[cfg(not(target_arch = "nvptx64"))]
+        $(#[$meta])*
+        $vis static $table: $crate::export::Table = $crate::export::Table {
+            krate: env!("CARGO_PKG_NAME"),
+            exports: &[$(
+                $crate::export::Export::in_family::<$crate::__runs!($key, $op $(, $equality)?)>(
+                    stringify!($name),
+                    $crate::export::Family::Keys,
+                    &[$crate::export::Entry {
+                        kernel: "runs",
+                        // SAFETY: the caller passes the parameters of this operator's kernel.
+                        simulate: |params| unsafe {
+                            type Params = $crate::scan::runs::RunParams<$key, $crate::__equality!($($equality)?), $op>;
+                            $crate::__key_body!($key, $op, &*params.cast::<Params>())
+                        },
+                    }],
+                ),
+            )+],
+        };
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __equality {
+    () => {
+        $crate::monoid::keyed::Equal
+    };
+    ($equality:ty) => {
+        $equality
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __runs {
+    ($key:ty, $op:ty $(, $equality:ty)?) => {
+        $crate::monoid::keyed::Runs<$key, $crate::__equality!($($equality)?), $op>
+    };
+}
+
+/// The body of an entry point for reductions by key.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __key_body {
+    ($key:ty, $op:ty, $params:expr) => {
+        $crate::scan::runs::runs::<
+            $key,
+            _,
+            $op,
+            { $crate::monoid::tree::vector_len(size_of::<$key>()) },
+            { $crate::scan::runs::run_vectors::<$key, $op>(size_of::<$key>()) },
+            { $crate::__vector!($op) },
+            {
+                $crate::scan::runs::run_vectors::<$key, $op>(
+                    size_of::<<$op as $crate::monoid::Monoid>::Item>(),
+                )
+            },
+        >(
+            $params,
+            $crate::scan::runs::RunRoom {
+                keys: $crate::simt::shared!(
+                    [$crate::scan::Word; {
+                        $crate::scan::runs::key_words::<$key, $op>()
+                            * $crate::scan::runs::run_warps::<$key, $op>()
+                    }]
+                ),
+                values: $crate::simt::shared!(
+                    [$crate::scan::Word; {
+                        $crate::scan::runs::value_words::<$key, $op>()
+                            * $crate::scan::runs::run_warps::<$key, $op>()
+                    }]
+                ),
+                sums: $crate::simt::shared!(
+                    [$crate::monoid::keyed::RunsSoFar<<$op as $crate::monoid::Monoid>::Acc>; {
+                        $crate::scan::runs::run_sums::<$key, $op>()
+                    }]
+                ),
+                drawn: $crate::simt::shared!([u64; 1]),
+            },
+        )
+    };
+}
+
+/// An entry point for reductions by tag on the device.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __tag_entry {
+    ($name:ident, $op:ty, $kernel:ident) => {
+        const _: () = {
+            #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel)))]
+            unsafe extern "ptx-kernel" fn entry(params: $crate::tags::TagParams<$op>) {
+                // SAFETY: the launch promises what the parameters' documentation asks for.
+                unsafe { $crate::__tag_body!($op, $kernel, &params) }
+            }
+            #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel), "__launch_bounds"))]
+            static LAUNCH_BOUNDS: u32 = $crate::export::bounds::<$op>($crate::tags::THREADS);
+        };
+    };
+}
+
+/// The same entry point for the simulator.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __tag_simulated {
+    ($op:ty, $kernel:ident) => {
+        $crate::export::Entry {
+            kernel: stringify!($kernel),
+            // SAFETY: the caller passes the parameters of this operator's kernel.
+            simulate: |params| unsafe { $crate::__tag_body!($op, $kernel, &*params.cast()) },
+        }
+    };
+}
+
+/// The body of an entry point for reductions by tag.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __tag_body {
+    ($op:ty, few, $params:expr) => {
+        if <$op as $crate::monoid::Monoid>::COMMUTATIVE {
+            $crate::tags::few::<$op>($params)
+        }
+    };
+    ($op:ty, many, $params:expr) => {
+        $crate::tags::many::<$op>($params)
+    };
+    ($op:ty, fold, $params:expr) => {
+        $crate::tags::fold::<$op>(
+            $params,
+            $crate::__accs!($op, $crate::tags::FOLD_WARPS),
+            $crate::simt::shared!([u32; $crate::tags::FOLD_WARPS]),
         )
     };
 }

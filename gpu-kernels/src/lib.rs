@@ -2,7 +2,7 @@
 //!
 //! The layers, each calling only downwards: [`warp`] (shuffles) <- [`block`] (shared memory) <- [`lanes`] (one thread's
 //! share of the canonical tree), [`ordered`] (one warp's, where order matters) and [`any_order`] (a block's, where no
-//! order does) <- [`device`] (whole arrays). [`segments`] and [`scan`] stand beside [`device`]. The kernel entry points are emitted by [`kernels!`] in a leaf crate;
+//! order does) <- [`device`] (whole arrays). [`segments`], [`scan`] and [`tags`] stand beside [`device`]. The kernel entry points are emitted by [`kernels!`] in a leaf crate;
 //! libraries never emit entries.
 //!
 //! A kernel of one's own calls the two lowest:
@@ -33,6 +33,7 @@ pub mod scan;
 pub mod segments;
 pub mod sink;
 pub mod source;
+pub mod tags;
 pub mod warp;
 
 #[doc(hidden)]

@@ -117,8 +117,7 @@ impl<'a, Op: Monoid> Sink<'a, Op> {
     /// Takes in an item; `index` is what the operator is told as its position.
     #[inline(always)]
     pub fn push(&mut self, item: Op::Item, index: u64) {
-        self.acc =
-            if self.there { self.op.push(self.acc, item, index) } else { self.op.lift(item, index) };
+        self.acc = if self.there { self.op.push(self.acc, item, index) } else { self.op.lift(item, index) };
         self.there = true;
     }
 
@@ -245,11 +244,8 @@ impl<'a, Op: Monoid> TaggedSink<'a, Op> {
             let slot = (thread_idx_x() / 32 * self.tags + tag) as usize;
             // SAFETY: the warp's own slots, and one lane for each tag.
             unsafe {
-                let acc = if self.there.read(slot) != 0 {
-                    self.op.combine(self.accs.read(slot), acc)
-                } else {
-                    acc
-                };
+                let acc =
+                    if self.there.read(slot) != 0 { self.op.combine(self.accs.read(slot), acc) } else { acc };
                 self.accs.write(slot, acc);
                 self.there.write(slot, 1);
             }

@@ -92,7 +92,8 @@ impl<Op: Monoid> Reducer<Op> {
             return self.reduce(&all);
         }
         self.plan(n)?;
-        let mut array = Array { op: *self.operator(), shape, place: self.chunks(shape)?, buffer: Vec::new(), done: 0 };
+        let mut array =
+            Array { op: *self.operator(), shape, place: self.chunks(shape)?, buffer: Vec::new(), done: 0 };
         let mut come = 0;
         for chunk in chunks {
             let chunk = chunk.as_ref();
@@ -133,9 +134,7 @@ impl<Op: Monoid> Array<Op> {
         #[cfg(feature = "cuda")]
         if let Place::Cuda(array) = &mut self.place {
             // SAFETY: items of the operator, which is the array's.
-            return unsafe {
-                array.push(Erased::of(&self.op), items.as_ptr().cast(), items.len() as u64)
-            };
+            return unsafe { array.push(Erased::of(&self.op), items.as_ptr().cast(), items.len() as u64) };
         }
         let chunk = self.shape.chunk;
         let bytes = chunk * size_of::<Op::Item>() as u64;

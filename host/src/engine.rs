@@ -14,7 +14,7 @@ use warpfold_monoid::{
 };
 
 #[cfg(feature = "cuda")]
-use crate::cuda::{Context, Gpu, ScanLauncher, SegmentLauncher};
+use crate::cuda::{Context, Gpu, RunLauncher, ScanLauncher, SegmentLauncher, TagLauncher};
 use crate::{
     Error, GroupReducer, KeyReducer, Reducer, Scanner, SegmentReducer, TagReducer,
     erased::Types,
@@ -22,7 +22,7 @@ use crate::{
     module::Kernels,
     plan::DeviceFacts,
     scans, segments,
-    sim::{ScanSimulator, SegmentSimulator, SimOptions, Simulator},
+    sim::{RunSimulator, ScanSimulator, SegmentSimulator, SimOptions, Simulator, TagSimulator},
 };
 
 /// What an engine computes on.
@@ -253,7 +253,13 @@ impl Engine {
             Place::Cuda(gpu) => {
                 let loaded = gpu.kernels(TypeId::of::<Op>(), Family::Arrays, || self.find::<Op>())?;
                 let facts = self.facts.unwrap_or(gpu.context.facts);
-                let launcher = crate::cuda::Launcher::new(gpu.clone(), loaded, facts, Types::of::<Op>(), self.device_bytes)?;
+                let launcher = crate::cuda::Launcher::new(
+                    gpu.clone(),
+                    loaded,
+                    facts,
+                    Types::of::<Op>(),
+                    self.device_bytes,
+                )?;
                 Ok(Reducer::on_gpu(self.clone(), op, launcher))
             }
         }
@@ -335,7 +341,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// As for [`reducer`](Engine::reducer), and [`Error::TooManyTags`] from 2^32 - 1 tags on.
+    /// As for [`reducer`](Engine::reducer), and [`Error::TooManyTags`] from 2^31 tags on.
     ///
     /// ```
     /// use warpfold_host::Engine;
@@ -349,13 +355,24 @@ impl Engine {
     /// ```
     pub fn by_tag<Op: Monoid>(&self, op: Op, k: u64) -> Result<TagReducer<Op>, Error> {
         const { limits::check::<Op>() };
-        let limit = u32::MAX as u64 - 1;
+        let limit = i32::MAX as u64;
         if k > limit {
             return Err(Error::TooManyTags { tags: k, limit });
         }
         let place = match &self.place {
             Place::Cpu => keys::TagPlace::Cpu,
-            _ => return Err(self.no_kernel::<Op>("tag_kernels!")),
+            Place::Sim(options) => {
+                let facts = self.facts.unwrap_or(DeviceFacts::H100);
+                let export = self.find_in::<Op>(Family::Tags)?.1;
+                keys::TagPlace::Sim(TagSimulator::new::<Op>(*options, export, facts)?)
+            }
+            #[cfg(feature = "cuda")]
+            Place::Cuda(gpu) => {
+                let find = || self.find_in::<Op>(Family::Tags);
+                let loaded = gpu.kernels(TypeId::of::<Op>(), Family::Tags, find)?;
+                let facts = self.facts.unwrap_or(gpu.context.facts);
+                keys::TagPlace::Cuda(TagLauncher::new::<Op>(gpu.clone(), loaded, facts)?)
+            }
         };
         Ok(TagReducer::new(self.clone(), op, k, place))
     }
@@ -394,7 +411,18 @@ impl Engine {
         const { limits::check::<Runs<K, E, Op>>() };
         let place = match &self.place {
             Place::Cpu => keys::KeyPlace::Cpu,
-            _ => return Err(self.no_kernel::<Op>("key_kernels!")),
+            Place::Sim(options) => {
+                let facts = self.facts.unwrap_or(DeviceFacts::H100);
+                let export = self.find_in::<Runs<K, E, Op>>(Family::Keys)?.1;
+                keys::KeyPlace::Sim(RunSimulator::new::<K, E, Op>(*options, export, facts)?)
+            }
+            #[cfg(feature = "cuda")]
+            Place::Cuda(gpu) => {
+                let find = || self.find_in::<Runs<K, E, Op>>(Family::Keys);
+                let loaded = gpu.kernels(TypeId::of::<Runs<K, E, Op>>(), Family::Keys, find)?;
+                let facts = self.facts.unwrap_or(gpu.context.facts);
+                keys::KeyPlace::Cuda(RunLauncher::new::<K, E, Op>(gpu.clone(), loaded, facts)?)
+            }
         };
         Ok(KeyReducer::new(self.clone(), op, equality, place))
     }
@@ -424,11 +452,6 @@ impl Engine {
         self.find_in::<Op>(Family::Arrays)
     }
 
-    fn no_kernel<Op: Monoid>(&self, list: &'static str) -> Error {
-        let operator = type_name::<Op>();
-        Error::NoKernel { operator, item: type_name::<Op::Item>(), line: short(operator), list }
-    }
-
     /// The same for any family of kernels.
     fn find_in<Op: Monoid>(&self, family: Family) -> Result<(Kernels, &'static Export), Error> {
         self.find_by_id(TypeId::of::<Op>(), family, type_name::<Op>(), type_name::<Op::Item>())
@@ -450,11 +473,15 @@ impl Engine {
                 Family::Arrays => format!("my_operator => {},", short(operator)),
                 Family::Segments => format!("my_operator_segments => {},", short(operator)),
                 Family::Scans => format!("my_operator_scan => {},", short(operator)),
+                Family::Tags => format!("my_operator_tags => {},", short(operator)),
+                Family::Keys => format!("my_operator_by_key => {},", by_key(&short(operator))),
             },
             list: match family {
                 Family::Arrays => "kernels!",
                 Family::Segments => "segment_kernels!",
                 Family::Scans => "scan_kernels!",
+                Family::Tags => "tag_kernels!",
+                Family::Keys => "key_kernels!",
             },
         })
     }
@@ -471,6 +498,7 @@ impl Engine {
         let _current = gpu.context.enter_or_error()?;
         gpu.pool.trim()?;
         gpu.segment_pool.trim()?;
+        gpu.tag_pool.trim()?;
         gpu.scan_pool.trim()
     }
 
@@ -501,6 +529,26 @@ impl Engine {
             Place::Cpu | Place::Sim(_) => Err(Error::NeedsCuda { what }),
             Place::Cuda(gpu) => Ok(gpu),
         }
+    }
+}
+
+/// How a list of kernels has `Runs<Key, Equality, Operator>`.
+fn by_key(runs: &str) -> String {
+    let inner = runs.strip_prefix("Runs<").and_then(|parts| parts.strip_suffix('>')).unwrap_or(runs);
+    let (mut parts, mut depth) = (vec![String::new()], 0);
+    for c in inner.chars() {
+        match c {
+            ',' if depth == 0 => parts.push(String::new()),
+            _ => {
+                depth += matches!(c, '<' | '(' | '[') as i32 - matches!(c, '>' | ')' | ']') as i32;
+                parts.last_mut().into_iter().for_each(|part| part.push(c));
+            }
+        }
+    }
+    match parts.iter().map(|part| part.trim()).collect::<Vec<_>>()[..] {
+        [key, "Equal", op] => format!("({key}, {op})"),
+        [key, equality, op] => format!("({key}, {op}, {equality})"),
+        _ => runs.into(),
     }
 }
 

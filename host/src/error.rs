@@ -475,7 +475,9 @@ pub enum Error {
         needed: u64,
     },
     /// A stream was saved by a sink of another operator, or of one with other parameters.
-    #[error("saved by a sink of {saved}, cannot go on as one of {operator}: operator, its parameters and its types must be the same")]
+    #[error(
+        "saved by a sink of {saved}, cannot go on as one of {operator}: operator, its parameters and its types must be the same"
+    )]
     SavedOperator {
         /// The operator that it was.
         saved: String,
@@ -491,7 +493,9 @@ pub enum Error {
         problem: &'static str,
     },
     /// A call for a sink panicked, most likely in the operator.
-    #[error("a push to the sink panicked: what has come of the stream is lost, begin anew from what was saved")]
+    #[error(
+        "a push to the sink panicked: what has come of the stream is lost, begin anew from what was saved"
+    )]
     SinkPanicked,
     /// A call of the driver that failed.
     #[error("{call} failed with {name} ({code}), {description}: {doing}")]

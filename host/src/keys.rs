@@ -27,6 +27,8 @@
 
 mod by_key;
 mod by_tag;
+#[cfg(feature = "cuda")]
+mod device;
 mod group_by;
 
 pub(crate) use by_key::Place as KeyPlace;

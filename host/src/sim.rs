@@ -14,14 +14,18 @@ use crate::{
 };
 
 mod room;
+mod runs;
 mod scans;
 mod segments;
 mod stream;
+mod tags;
 
 use room::Room;
+pub(crate) use runs::RunSimulator;
 pub(crate) use scans::ScanSimulator;
 pub(crate) use segments::SegmentSimulator;
 pub(crate) use stream::{SimArray, SimStream};
+pub(crate) use tags::TagSimulator;
 
 /// Items that are read at once where they do not lie side by side.
 const PIECE: u64 = 1 << 12;
@@ -113,9 +117,26 @@ impl Bodies {
     /// At `params` lie parameters of that kernel of the export's operator, which give it what its documentation asks
     /// for and outlive the launch.
     unsafe fn launch(&self, name: &Name, options: &Options, params: *const u8) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        unsafe { self.launch_with(name, 0, options, params) }
+    }
+
+    /// The same with so many bytes of dynamic shared memory for each block.
+    ///
+    /// # Safety
+    ///
+    /// As for [`launch`](Bodies::launch).
+    unsafe fn launch_with(
+        &self,
+        name: &Name,
+        shared: usize,
+        options: &Options,
+        params: *const u8,
+    ) -> Result<(), Error> {
         let entry = self.export.entries.iter().find(|entry| entry.kernel == name.kernel);
         let entry = entry.ok_or_else(|| self.failed(name, "the export has no such kernel".into()))?;
-        let launch = Launch::new(format!("{}__{}", self.export.name, name.kernel), name.grid, name.block);
+        let launch = Launch::new(format!("{}__{}", self.export.name, name.kernel), name.grid, name.block)
+            .with_dynamic_shared(shared);
         // An address travels where a pointer may not.
         let address = params.expose_provenance();
         sim::launch(&launch, options, || {

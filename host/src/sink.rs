@@ -9,9 +9,7 @@ use warpfold_monoid::{Monoid, OnEmpty, Value};
 
 #[cfg(feature = "cuda")]
 use crate::cuda::{CudaStream, DeviceInput, StreamRef};
-use crate::{
-    Engine, Error, Input, Items, Source, cpu::stream::Stream, erased::Erased, sim::SimStream,
-};
+use crate::{Engine, Error, Input, Items, Source, cpu::stream::Stream, erased::Erased, sim::SimStream};
 
 pub(crate) mod flow;
 mod save;

@@ -120,7 +120,12 @@ fn any_cuts<const C: bool>() {
             assert_eq!(sink.result().unwrap(), defined(&op, &items[..n as usize / 2]));
             push_in_cuts(&sink, &items[n as usize / 2..], n + 1);
             assert_eq!(sink.len(), n);
-            assert_eq!(sink.result().unwrap(), defined(&op, items), "{n} items in cuts on {}", engine.backend());
+            assert_eq!(
+                sink.result().unwrap(),
+                defined(&op, items),
+                "{n} items in cuts on {}",
+                engine.backend()
+            );
         }
     }
 }
@@ -266,7 +271,9 @@ fn in_chunks<const C: bool>(lengths: &[u64]) {
         assert_eq!(streamed, defined(&op, &all[..n as usize]));
         for wrong in [n - 1, n + 1] {
             let error = reducer.reduce_chunks_of(n, [&all[..wrong as usize]]).unwrap_err();
-            assert!(matches!(error, Error::LengthMismatch { expected, found } if expected == n && found == wrong));
+            assert!(
+                matches!(error, Error::LengthMismatch { expected, found } if expected == n && found == wrong)
+            );
         }
     }
 }

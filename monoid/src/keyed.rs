@@ -5,19 +5,17 @@
 //! `tags[i] < k` says to which of `k` results item `i` belongs. The order is a function of the number of items, of `k` and of
 //! the operator alone: a [`TagShape`].
 //!
-//! The items are cut into [chunks](TagShape::chunks). Few tags of an operator that commutes have
-//! [columns](TagShape::columns): item `j` of a chunk belongs to column `j / 4 % columns`, and each column folds its items of a tag in
-//! order, [`lift`](Monoid::lift) for the first and [`push`](Monoid::push) for the rest. Of a tag, lane `l` of [`LANES`] combines
-//! columns `l`, `l + 32`, ... in order, and the lanes combine pairwise, neighbours first.
+//! The items are cut into [chunks](TagShape::chunks). Few tags of an operator that commutes have a column for each of [`LANES`]
+//! lanes: item `j` of a chunk belongs to lane `j / 4 % 32`, and each lane folds its items of a tag in order,
+//! [`lift`](Monoid::lift) for the first and [`push`](Monoid::push) for the rest; then the lanes combine pairwise, neighbours first.
 //!
-//! Otherwise a chunk is cut into [parts](TagShape::parts), a part into rows of [`LANES`] items. The items of a row that have one tag are
-//! lifted and combine pairwise, neighbours first; a part combines its rows' values, and a chunk its parts' values, from left to
-//! right. So no operand ever stands to the left of one before it.
+//! Otherwise a chunk is cut into rows of [`LANES`] items. The items of a row that have one tag are lifted and combine pairwise,
+//! neighbours first, and the rows' values combine from left to right. So no operand ever stands to the left of one before it.
 //!
-//! Of a tag, the chunks' values are cut into [runs](TagShape::run), one for each of at most [`LANES`] lanes, which combine them
-//! from left to right; and the lanes combine pairwise, neighbours first.
+//! Of a tag, the chunks' values are cut into [runs](TagShape::run), one for each of [`fold_lanes`](TagShape::fold_lanes) lanes,
+//! which combine them from left to right; and these lanes combine pairwise, neighbours first.
 //!
-//! What is not there, in a column, a row or a chunk, is skipped: lanes keep their places, and nothing is ever combined with an
+//! What is not there, in a lane, a row or a chunk, is skipped: lanes keep their places, and nothing is ever combined with an
 //! identity.
 //!
 //! # By key
@@ -32,7 +30,7 @@ use crate::{GivesIdentity, Monoid, Plain, fingerprint, fused::Fused2, tree::vect
 /// The threads of a warp.
 pub const LANES: u32 = 32;
 
-/// Neighbouring items of one column.
+/// Neighbouring items of one lane, where tags have columns.
 pub const TAG_STRIP: u64 = 4;
 
 /// The most tags that have columns.
@@ -41,28 +39,34 @@ pub const FEW_TAGS: u64 = 64;
 /// Bytes of shared memory in which a block keeps tags' values.
 pub const TAG_BYTES: usize = 48 << 10;
 
-/// The most chunks.
-pub const MAX_TAG_CHUNKS: u64 = 512;
+/// The most lanes that combine chunks' values.
+pub const FOLD_LANES: u32 = 256;
 
-/// The most warps of a block whose tags have columns, and of one whose tags have not.
-const COLUMN_WARPS: usize = 8;
-const PART_WARPS: usize = 16;
+/// The most warps of a block.
+const BLOCK_WARPS: usize = 8;
 
-/// Steps of its own that a column, or a part, has at least in a chunk that is not the last.
-const STEPS: u64 = 16;
+/// Bytes of shared memory, warps with columns and warps without that a multiprocessor is thought to hold at once, and how many
+/// multiprocessors are to have work: a long array has as many chunks.
+const RESIDENT_BYTES: usize = 208 << 10;
+const RESIDENT_COLUMNS: usize = 32;
+const RESIDENT_ROWS: usize = 48;
+const MULTIPROCESSORS: u64 = 128;
+
+/// Items of a chunk that is not the last, at least.
+const LEAST_CHUNK: u64 = 2048;
 
 /// Values of chunks, of all tags, that there are at most, unless one chunk's are more.
-const MAX_PARTIALS: u64 = 1 << 22;
+const MAX_PARTIALS: u64 = 1 << 21;
 
 /// How a reduction by tag is cut.
 ///
 /// ```
 /// use warpfold_monoid::{Sum, keyed::TagShape};
 ///
-/// let few = TagShape::of::<Sum<f32>>(1 << 26, 16);
-/// assert_eq!((few.columns(), few.chunks), (256, 512));
-/// let many = TagShape::of::<Sum<f32>>(1 << 26, 1000);
-/// assert_eq!((many.columns(), many.parts(), many.chunks), (0, 5, 512));
+/// let few = TagShape::of::<Sum<f32>>(1 << 26, 64);
+/// assert_eq!((few.few, few.warps, few.chunks), (true, 3, 1664));
+/// let many = TagShape::of::<Sum<f32>>(1 << 26, 4096);
+/// assert_eq!((many.few, many.warps, many.chunks), (false, 1, 512));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TagShape {
@@ -72,7 +76,9 @@ pub struct TagShape {
     pub k: u64,
     /// Do tags have columns?
     pub few: bool,
-    /// Warps that share a chunk.
+    /// Tags whose values one warp keeps: it meets all items once for each so many.
+    pub range: u64,
+    /// Warps of a block, a chunk each. No bits depend on it.
     pub warps: u32,
     /// Items of a chunk (in all but the last).
     pub chunk: u64,
@@ -88,46 +94,35 @@ impl TagShape {
 
     /// That of operators with accumulators of so many bytes.
     pub const fn new(n: u64, k: u64, acc: usize, commutative: bool) -> TagShape {
-        let table = range_tags(acc);
-        let range = if k < table { if k == 0 { 1 } else { k } } else { table };
-        let columns = fit((range as usize).saturating_mul(LANES as usize * acc), COLUMN_WARPS);
-        let few = commutative && k <= FEW_TAGS && columns > 0;
-        let warps = if few { columns } else { fit(range as usize * (acc + 1), PART_WARPS) } as u64;
-        // A step: what all columns, or parts, take at once.
-        let step = warps * LANES as u64 * TAG_STRIP;
-        let worth = if few { 0 } else { 2 * range };
-        let least = if worth > STEPS * step { worth } else { STEPS * step };
-        let most = MAX_PARTIALS / (if k == 0 { 1 } else { k });
-        let most = if most > MAX_TAG_CHUNKS {
-            MAX_TAG_CHUNKS
-        } else if most == 0 {
-            1
-        } else {
-            most
-        };
-        let share = n.div_ceil(most);
-        let chunk = if share > least { share } else { least }.div_ceil(step) * step;
-        TagShape { n, k, few, warps: warps as u32, chunk, chunks: n.div_ceil(chunk) }
+        let few = commutative && k <= FEW_TAGS && table_bytes(k, acc, true) <= TAG_BYTES;
+        let most_tags = (TAG_BYTES / (acc + 1)) as u64 / LANES as u64 * LANES as u64;
+        let range = if few || k < most_tags { if k == 0 { 1 } else { k } } else { most_tags };
+        let table = table_bytes(range, acc, few);
+        let warps = fit(TAG_BYTES, table, BLOCK_WARPS) as u32;
+        let resident = fit(RESIDENT_BYTES, table, if few { RESIDENT_COLUMNS } else { RESIDENT_ROWS });
+        let most = MAX_PARTIALS / if k == 0 { 1 } else { k };
+        let most = if most == 0 { 1 } else { most };
+        let wanted = MULTIPROCESSORS * resident as u64;
+        let share = n.div_ceil(if wanted < most { wanted } else { most });
+        let worth = if 2 * range > LEAST_CHUNK { 2 * range } else { LEAST_CHUNK };
+        let row = LANES as u64 * TAG_STRIP;
+        let chunk = if share > worth { share } else { worth }.div_ceil(row) * row;
+        TagShape { n, k, few, range, warps, chunk, chunks: n.div_ceil(chunk) }
     }
 
-    /// Columns of a chunk; 0 where tags have none.
-    pub const fn columns(&self) -> u64 {
-        if self.few { self.warps as u64 * LANES as u64 } else { 0 }
+    /// How many times a warp meets a chunk: once for each [range](TagShape::range) of tags.
+    pub const fn ranges(&self) -> u64 {
+        if self.k <= self.range { 1 } else { self.k.div_ceil(self.range) }
     }
 
-    /// Parts of a chunk; 0 where tags have columns.
-    pub const fn parts(&self) -> u64 {
-        if self.few { 0 } else { self.warps as u64 }
-    }
-
-    /// Items of a part, whole rows.
-    pub const fn part(&self) -> u64 {
-        self.chunk / self.warps as u64
+    /// Lanes that combine chunks' values.
+    pub const fn fold_lanes(&self) -> u32 {
+        if self.chunks > 16 * LANES as u64 { FOLD_LANES } else { LANES }
     }
 
     /// Neighbouring chunks whose values one lane combines.
     pub const fn run(&self) -> u64 {
-        self.chunks.div_ceil(LANES as u64)
+        self.chunks.div_ceil(self.fold_lanes() as u64)
     }
 
     /// The first item of chunk `c`, and the first behind it.
@@ -137,19 +132,26 @@ impl TagShape {
     }
 }
 
-/// The most tags whose values one block keeps, where tags have no columns: an accumulator each, and a byte that says whether
-/// there is one.
-pub const fn range_tags(acc: usize) -> u64 {
-    (TAG_BYTES / (acc + 1)) as u64 / 32 * 32
+/// Bytes of shared memory in which a warp keeps the values of so many tags: where they have no columns, with a byte for each that
+/// says whether there is one.
+pub const fn table_bytes(tags: u64, acc: usize, few: bool) -> usize {
+    let tags = tags as usize;
+    if few {
+        return (tags * LANES as usize * acc).next_multiple_of(16);
+    }
+    (tags * acc).next_multiple_of(16) + tags.next_multiple_of(16)
 }
 
-/// How many times, up to `most`, so many bytes fit.
-const fn fit(bytes: usize, most: usize) -> usize {
-    if bytes == 0 {
-        return most;
+/// How many times, from once up to `most`, so many bytes fit.
+const fn fit(room: usize, bytes: usize, most: usize) -> usize {
+    let times = if bytes == 0 { most } else { room / bytes };
+    if times == 0 {
+        1
+    } else if times < most {
+        times
+    } else {
+        most
     }
-    let times = TAG_BYTES / bytes;
-    if times < most { times } else { most }
 }
 
 /// Combines what there is of the values of some lanes pairwise, neighbours first: an absent one is skipped, and the others keep
@@ -259,7 +261,8 @@ impl RunTiling {
         let wide = key + if item > output { item } else { output };
         let bytes = if wide == 0 { 1 } else { unit * wide };
         let units = if RUN_STRIP_BYTES < bytes { 1 } else { RUN_STRIP_BYTES / bytes };
-        let strip = unit * if units < 16 { units } else { 16 };
+        let most_units = 32 / unit;
+        let strip = unit * if units < most_units { units } else { most_units };
         let most = RUN_BLOCK_BYTES / (strip * wide + 16);
         let mut threads = RUN_THREADS;
         while threads > most && threads > LANES as usize {

@@ -97,6 +97,9 @@ impl<K: Plain, E: Equality<K>, Op: Monoid> Pairs<'_, K, E, Op> {
             let mut running = before_warp;
             for (s, &strip) in scanned.strips[w].iter().enumerate() {
                 let at = start + w * tiling.warp() as usize + s * tiling.strip as usize;
+                if at >= end {
+                    break;
+                }
                 for i in at..end.min(at + tiling.strip as usize) {
                     let item = self.item(i);
                     if self.begins(i) {

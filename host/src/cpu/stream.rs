@@ -94,7 +94,8 @@ pub(crate) fn chunk_values<Op: Monoid>(
     index: u64,
     values: &mut [Op::Acc],
 ) {
-    let chunks = Chunked { level: Level::best(), ops: std::slice::from_ref(op), shape, values: Places::new(values) };
+    let chunks =
+        Chunked { level: Level::best(), ops: std::slice::from_ref(op), shape, values: Places::new(values) };
     let here = Shape { n: items.len() as u64, chunks: (items.len() as u64).div_ceil(shape.chunk), ..*shape };
     each_chunk(&chunks, &here, Chunks::Of(&ByReference(items)), index);
 }

@@ -2,7 +2,7 @@
 
 use warpfold_monoid::{
     Monoid,
-    keyed::{LANES, TAG_STRIP, TagShape, both, pairwise_present},
+    keyed::{FOLD_LANES, LANES, TAG_STRIP, TagShape, both, pairwise_present},
 };
 
 use super::tasks;
@@ -55,7 +55,7 @@ pub(crate) fn reduce<T: Tag, Op: Monoid>(
     let folded = &chunks;
     tasks::each(k as usize, least, &|| {
         Box::new(move |tag| {
-            let mut lanes = [None; LANES as usize];
+            let mut lanes = [None; FOLD_LANES as usize];
             let runs = folded.chunks(run);
             let count = runs.len();
             for (lane, run) in lanes.iter_mut().zip(runs) {
@@ -91,12 +91,11 @@ fn chunk_value<T: Tag, Op: Monoid>(
     };
     let mut chunk = nothing(shape.k as usize)?;
     if shape.few {
-        let (k, columns) = (shape.k as usize, shape.columns() as usize);
-        let mut table = nothing(columns * k)?;
+        const COLUMNS: usize = LANES as usize;
+        let mut table = nothing(COLUMNS * shape.k as usize)?;
         for (i, &item) in values.iter().enumerate() {
             if let Some(tag) = index(i) {
-                let column = i / TAG_STRIP as usize % columns;
-                let value = &mut table[column * k + tag];
+                let value = &mut table[tag * COLUMNS + i / TAG_STRIP as usize % COLUMNS];
                 let at = start + i as u64;
                 *value = Some(match *value {
                     Some(value) => op.push(value, item, at),
@@ -104,48 +103,29 @@ fn chunk_value<T: Tag, Op: Monoid>(
                 });
             }
         }
-        for (tag, value) in chunk.iter_mut().enumerate() {
-            let mut lanes = [None; LANES as usize];
-            for column in 0..columns {
-                let lane = &mut lanes[column % LANES as usize];
-                *lane = both(op, *lane, table[column * k + tag]);
-            }
-            *value = pairwise_present(op, &mut lanes);
-        }
+        let lanes = table.chunks_mut(COLUMNS);
+        chunk.iter_mut().zip(lanes).for_each(|(value, lanes)| *value = pairwise_present(op, lanes));
         return Some((chunk, bad));
     }
-    let part_items = shape.part() as usize;
-    let mut part = if shape.parts() > 1 { nothing(shape.k as usize)? } else { Vec::new() };
-    let mut from = 0;
-    while from < values.len() {
-        let to = values.len().min(from + part_items);
-        let table = if from == 0 { &mut chunk } else { &mut part };
-        let mut row = from;
-        while row < to {
-            let end = to.min(row + LANES as usize);
-            let mut row_tags = [None; LANES as usize];
-            (row..end).for_each(|i| row_tags[i - row] = index(i));
-            let row_tags = &mut row_tags[..end - row];
-            for lane in 0..row_tags.len() {
-                let Some(tag) = row_tags[lane] else { continue };
-                let mut peers = [None; LANES as usize];
-                let mut count = 0;
-                for other in lane..row_tags.len() {
-                    if row_tags[other] == Some(tag) {
-                        row_tags[other] = None;
-                        peers[count] = Some(op.lift(values[row + other], start + (row + other) as u64));
-                        count += 1;
-                    }
+    let mut row = 0;
+    while row < values.len() {
+        let len = (values.len() - row).min(LANES as usize);
+        let mut row_tags = [None; LANES as usize];
+        (0..len).for_each(|lane| row_tags[lane] = index(row + lane));
+        for lane in 0..len {
+            let Some(tag) = row_tags[lane] else { continue };
+            let mut peers = [None; LANES as usize];
+            let mut count = 0;
+            for other in lane..len {
+                if row_tags[other] == Some(tag) {
+                    row_tags[other] = None;
+                    peers[count] = Some(op.lift(values[row + other], start + (row + other) as u64));
+                    count += 1;
                 }
-                table[tag] = both(op, table[tag], pairwise_present(op, &mut peers[..count]));
             }
-            row = end;
+            chunk[tag] = both(op, chunk[tag], pairwise_present(op, &mut peers[..count]));
         }
-        if from > 0 {
-            chunk.iter_mut().zip(&part).for_each(|(value, &next)| *value = both(op, *value, next));
-            part.fill(None);
-        }
-        from = to;
+        row += len;
     }
     Some((chunk, bad))
 }

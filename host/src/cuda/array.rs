@@ -94,7 +94,8 @@ impl Pump {
         // All of them, also after an error.
         streams.fold(Ok(()), |result, stream| {
             // SAFETY: our own streams.
-            let waited = unsafe { self.context.synchronize(stream, || "waiting for an array's chunks".into()) };
+            let waited =
+                unsafe { self.context.synchronize(stream, || "waiting for an array's chunks".into()) };
             result.and(waited)
         })
     }
@@ -211,7 +212,9 @@ impl CudaArray {
             };
             if let Some(slot) = slot {
                 // SAFETY: the caller's promise; the buffer's last copy has been waited for.
-                unsafe { slot.pinned.fill(at, items.wrapping_add(done as usize * size), count as usize * size) };
+                unsafe {
+                    slot.pinned.fill(at, items.wrapping_add(done as usize * size), count as usize * size)
+                };
             }
             self.waiting += count;
             done += count;
@@ -297,7 +300,11 @@ impl CudaArray {
     /// # Safety
     ///
     /// `output` is an output's place. It is written unless there is an error.
-    pub(crate) unsafe fn finish(mut self, op: Erased<'_>, output: &mut [MaybeUninit<u8>]) -> Result<(), Error> {
+    pub(crate) unsafe fn finish(
+        mut self,
+        op: Erased<'_>,
+        output: &mut [MaybeUninit<u8>],
+    ) -> Result<(), Error> {
         let gpu = self.gpu.clone();
         let _current = gpu.context.enter_or_error()?;
         if self.waiting > 0 {

@@ -10,7 +10,8 @@ use std::{
 };
 
 use cust::sys::{
-    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphNode, CUmodule, CUstream, CUuserObject,
+    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphNode, CUmodule, CUstream,
+    CUuserObject,
 };
 
 use crate::Error;

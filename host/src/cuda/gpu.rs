@@ -36,7 +36,9 @@ pub(crate) struct Gpu {
     pub(crate) pool: Pool,
     /// Those of segments, whose counters are more.
     pub(crate) segment_pool: Pool,
-    /// Those of scans, all of whose memory is zero at first.
+    /// Those of reductions by tag, which leave anything in them.
+    pub(crate) tag_pool: Pool,
+    /// Those of scans and reductions by key, all of whose memory is zero at first.
     pub(crate) scan_pool: Pool,
     kernels: Mutex<HashMap<(TypeId, Family), Arc<Loaded>>>,
     results: Mutex<Vec<HostResult>>,
@@ -62,6 +64,7 @@ impl Gpu {
         Arc::new(Gpu {
             pool: Pool::default(),
             segment_pool: Pool::default(),
+            tag_pool: Pool::default(),
             scan_pool: Pool::all_zero(),
             kernels: Mutex::default(),
             results: Mutex::default(),
@@ -158,6 +161,48 @@ impl Gpu {
         lock(&self.pumps).push(pump);
     }
 
+    /// A workspace of a pool for a launch on a stream (none for no bytes), and whether the stream is being captured: then the
+    /// workspace belongs to the graph.
+    ///
+    /// # Safety
+    ///
+    /// A live stream of the context; the context is current.
+    pub(crate) unsafe fn workspace(
+        self: &Arc<Gpu>,
+        pool: &Pool,
+        stream: CUstream,
+        bytes: u64,
+    ) -> Result<(Option<Arc<Block>>, bool), Error> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.context.is_capturing(stream)? {
+                let take = |capture| match bytes {
+                    0 => Ok(None),
+                    _ => pool.of_capture(stream, capture, bytes).map(Some),
+                };
+                return Ok((self.give_to_graph(stream, take)?, true));
+            }
+            match bytes {
+                0 => Ok((None, false)),
+                _ => Ok((Some(pool.of_stream(&self.context, stream, bytes)?), false)),
+            }
+        }
+    }
+
+    /// Forgets the workspace of a stream on which a launch failed.
+    ///
+    /// # Safety
+    ///
+    /// As for [`workspace`](Gpu::workspace).
+    pub(crate) unsafe fn discard(&self, pool: &Pool, stream: CUstream, captured: bool) {
+        if captured {
+            pool.discard_captured(stream);
+        } else {
+            // SAFETY: the caller's promise.
+            unsafe { pool.discard(&self.context, stream) };
+        }
+    }
+
     /// Has the graph under capture on `stream` keep the engine and a workspace alive as long as it, or an executable
     /// made from it, lives. Returns the capture's id by way of `block`.
     ///
@@ -217,6 +262,7 @@ impl Drop for Gpu {
         if done.is_err_and(|failure| failure.is_capture()) {
             self.pool.leak();
             self.segment_pool.leak();
+            self.tag_pool.leak();
             self.scan_pool.leak();
             std::mem::forget(std::mem::take(&mut *lock(&self.kernels)));
         }

@@ -166,7 +166,9 @@ impl CudaStream {
             };
             if let Some(slot) = slot {
                 // SAFETY: the caller's promise; the buffer's last copy has been waited for.
-                unsafe { slot.pinned.fill(at, items.wrapping_add(done as usize * size), count as usize * size) };
+                unsafe {
+                    slot.pinned.fill(at, items.wrapping_add(done as usize * size), count as usize * size)
+                };
             }
             self.waiting += count;
             done += count;
@@ -227,7 +229,8 @@ impl CudaStream {
         stream: CUstream,
     ) -> Result<(), Error> {
         let batches: Vec<_> = batches.collect();
-        let push = |flow: &mut Flow, work: &mut Work<'_>| flow.push_all(work, op, &mut batches.iter().copied());
+        let push =
+            |flow: &mut Flow, work: &mut Work<'_>| flow.push_all(work, op, &mut batches.iter().copied());
         // SAFETY: the caller's promise.
         unsafe { self.begin_on(op, stream, push, &batches) }
     }
@@ -312,7 +315,8 @@ impl CudaStream {
                     let bytes = tail as usize * size_of::<Op::Item>();
                     download(items.as_mut_ptr().cast(), tail_at, bytes)
                 });
-            let waited = gpu.context.synchronize(self.last, || "waiting for what has come of a stream".into());
+            let waited =
+                gpu.context.synchronize(self.last, || "waiting for what has come of a stream".into());
             copied?;
             waited?;
             values.set_len(chunks as usize);
@@ -344,7 +348,9 @@ impl CudaStream {
         let acc = stream.acc.as_slice();
         let copied = upload(ticket.as_ptr().cast(), 0, size_of_val(&ticket))
             .and_then(|()| upload(acc.as_ptr().cast(), layout.acc, size_of_val(acc)))
-            .and_then(|()| upload(stream.chunks.as_ptr().cast(), layout.chunks, size_of_val(&stream.chunks[..])))
+            .and_then(|()| {
+                upload(stream.chunks.as_ptr().cast(), layout.chunks, size_of_val(&stream.chunks[..]))
+            })
             .and_then(|()| upload(stream.tail.as_ptr().cast(), tail_at, size_of_val(&stream.tail[..])));
         // SAFETY: our own stream; the context is current.
         let waited = unsafe { gpu.context.synchronize(self.own, || "restoring a stream".into()) };

@@ -94,8 +94,10 @@ impl Pinned {
     pub(super) fn new(context: &Arc<Context>, bytes: usize) -> Result<Pinned, Error> {
         let mut pinned = Pinned { address: ptr::null_mut(), bytes, context: context.clone() };
         // SAFETY: a valid place for the answer; the context is current.
-        apart_from_captures(|| unsafe { driver::cuMemHostAlloc(&mut pinned.address, bytes.max(1), PORTABLE) })
-            .doing(|| format!("allocating {bytes} bytes of pinned memory"))?;
+        apart_from_captures(|| unsafe {
+            driver::cuMemHostAlloc(&mut pinned.address, bytes.max(1), PORTABLE)
+        })
+        .doing(|| format!("allocating {bytes} bytes of pinned memory"))?;
         Ok(pinned)
     }
 

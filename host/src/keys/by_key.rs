@@ -4,11 +4,15 @@ use std::{fmt, marker::PhantomData};
 
 use warpfold_monoid::{
     Monoid, Plain,
-    keyed::{Equal, Equality},
+    keyed::{Equal, Equality, Runs},
 };
 
+#[cfg(feature = "cuda")]
+use super::by_tag::placed;
 use super::by_tag::same_lengths;
-use crate::{Engine, Error, Input, cpu, segments::side_by_side};
+#[cfg(feature = "cuda")]
+use crate::cuda::RunLauncher;
+use crate::{Engine, Error, Input, cpu, segments::side_by_side, sim::RunSimulator};
 
 /// The runs of a reduction by key: the first key of each, and its result.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +47,9 @@ impl<K, Op: Monoid, E: Clone> Clone for KeyReducer<K, Op, E> {
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
     Cpu,
+    Sim(RunSimulator),
+    #[cfg(feature = "cuda")]
+    Cuda(RunLauncher),
 }
 
 impl<K, Op: Monoid, E> fmt::Debug for KeyReducer<K, Op, E> {
@@ -67,6 +74,11 @@ impl<K: Plain, Op: Monoid, E: Equality<K>> KeyReducer<K, Op, E> {
         &self.equality
     }
 
+    #[cfg(feature = "cuda")]
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+
     /// The engine that it runs on.
     pub fn engine(&self) -> &Engine {
         &self.engine
@@ -77,7 +89,8 @@ impl<K: Plain, Op: Monoid, E: Equality<K>> KeyReducer<K, Op, E> {
     /// # Errors
     ///
     /// [`Error::ColumnLengths`] if there are not as many keys as values, [`Error::HostMemory`]; [`Error::NeedsCuda`] for device
-    /// memory on the host.
+    /// memory on the host. On a GPU and in the simulator [`Error::GridTooLarge`], [`Error::BlockTooLarge`], [`Error::Simulator`], or
+    /// what the driver says.
     pub fn reduce<I, V>(&self, keys: &I, values: &V) -> Result<ByKey<K, Op::Output>, Error>
     where
         I: Input<K> + ?Sized,
@@ -85,6 +98,13 @@ impl<K: Plain, Op: Monoid, E: Equality<K>> KeyReducer<K, Op, E> {
     {
         same_lengths(keys.source()?.count(), values.source()?.count())?;
         let (mut keys_copy, mut values_copy) = (Vec::new(), Vec::new());
+        #[cfg(feature = "cuda")]
+        if let Place::Cuda(launcher) = &self.place {
+            let keys = placed(keys, &mut keys_copy)?;
+            let values = placed(values, &mut values_copy)?;
+            // SAFETY: borrowed until the call returns, which waits.
+            return unsafe { launcher.reduce(Runs::new(self.equality, self.op), keys, values) };
+        }
         let keys = side_by_side(keys, &mut keys_copy)?;
         let values = side_by_side(values, &mut values_copy)?;
         match &self.place {
@@ -92,6 +112,10 @@ impl<K: Plain, Op: Monoid, E: Equality<K>> KeyReducer<K, Op, E> {
                 let (keys, values) = cpu::runs::reduce(self.equality, self.op, keys, values)?;
                 Ok(ByKey { keys, values })
             }
+            Place::Sim(simulator) => simulator.reduce(Runs::new(self.equality, self.op), keys, values),
+            // Above.
+            #[cfg(feature = "cuda")]
+            Place::Cuda(_) => Ok(ByKey { keys: Vec::new(), values: Vec::new() }),
         }
     }
 }

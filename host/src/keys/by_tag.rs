@@ -2,11 +2,18 @@
 
 use std::fmt;
 
+use warpfold_gpu_kernels::tags::width;
 use warpfold_monoid::{Monoid, Plain, keyed::TagShape};
 
 use crate::{
     Engine, Error, Input, cpu,
     segments::{room, side_by_side},
+    sim::TagSimulator,
+};
+#[cfg(feature = "cuda")]
+use crate::{
+    Source,
+    cuda::{From, TagLauncher},
 };
 
 /// A number that says which result an item belongs to: an integer of 8 to 64 bits.
@@ -18,9 +25,9 @@ pub trait Tag: Plain + sealed::Sealed {
     /// The tag as an index; what is negative or beyond all tags is `u32::MAX`.
     #[doc(hidden)]
     fn index(self) -> u32;
-    /// Is it a signed type?
+    /// What kernels call it.
     #[doc(hidden)]
-    const SIGNED: bool;
+    const WIDTH: u32;
 }
 
 mod sealed {
@@ -28,20 +35,20 @@ mod sealed {
 }
 
 macro_rules! tags {
-    ($($type:ty: $signed:literal;)*) => {$(
+    ($($type:ty: $width:ident;)*) => {$(
         impl sealed::Sealed for $type {}
         impl Tag for $type {
             #[inline(always)]
             fn number(self) -> i128 { self as i128 }
             #[inline(always)]
             fn index(self) -> u32 { u32::try_from(self).unwrap_or(u32::MAX) }
-            const SIGNED: bool = $signed;
+            const WIDTH: u32 = width::$width;
         }
     )*};
 }
 tags! {
-    u8: false; u16: false; u32: false; u64: false;
-    i8: true; i16: true; i32: true; i64: true;
+    u8: U8; u16: U16; u32: WORD; u64: LONG;
+    i8: I8; i16: I16; i32: WORD; i64: LONG;
 }
 
 /// Reduces arrays by tag with one operator on one engine. Cheap to clone, usable from any thread.
@@ -61,6 +68,9 @@ pub struct TagReducer<Op: Monoid> {
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
     Cpu,
+    Sim(TagSimulator),
+    #[cfg(feature = "cuda")]
+    Cuda(TagLauncher),
 }
 
 impl<Op: Monoid> fmt::Debug for TagReducer<Op> {
@@ -107,6 +117,11 @@ impl<Op: Monoid> TagReducer<Op> {
         &self.op
     }
 
+    #[cfg(feature = "cuda")]
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+
     /// The engine that it runs on.
     pub fn engine(&self) -> &Engine {
         &self.engine
@@ -122,7 +137,8 @@ impl<Op: Monoid> TagReducer<Op> {
     /// # Errors
     ///
     /// [`Error::ColumnLengths`] if there are not as many tags as values, [`Error::TagOutOfRange`] unless
-    /// [ignored](TagReducer::ignore_out_of_range), [`Error::HostMemory`]; [`Error::NeedsCuda`] for device memory on the host.
+    /// [ignored](TagReducer::ignore_out_of_range), [`Error::HostMemory`]; [`Error::NeedsCuda`] for device memory on the host. On a GPU and in the simulator
+    /// [`Error::GridTooLarge`], [`Error::BlockTooLarge`], [`Error::Simulator`], or what the driver says.
     pub fn reduce<T, I, V>(&self, tags: &I, values: &V) -> Result<Vec<Op::Output>, Error>
     where
         T: Tag,
@@ -131,11 +147,24 @@ impl<Op: Monoid> TagReducer<Op> {
     {
         same_lengths(tags.source()?.count(), values.source()?.count())?;
         let (mut tags_copy, mut values_copy) = (Vec::new(), Vec::new());
+        let mut results = room(self.k)?;
+        #[cfg(feature = "cuda")]
+        if let Place::Cuda(launcher) = &self.place {
+            let tags = placed(tags, &mut tags_copy)?;
+            let values = placed(values, &mut values_copy)?;
+            // SAFETY: borrowed until the call returns, which waits.
+            let bad = unsafe { launcher.reduce(self.op, tags, values, &mut results)? };
+            self.check(bad)?;
+            return Ok(results);
+        }
         let tags = side_by_side(tags, &mut tags_copy)?;
         let values = side_by_side(values, &mut values_copy)?;
-        let mut results = room(self.k)?;
         let bad = match &self.place {
             Place::Cpu => cpu::tags::reduce(&self.op, self.k, tags, values, &mut results)?,
+            Place::Sim(simulator) => simulator.reduce(self.op, self.k, tags, values, &mut results)?,
+            // Above.
+            #[cfg(feature = "cuda")]
+            Place::Cuda(_) => None,
         };
         self.check(bad.map(|index| (index, tags[index as usize].number())))?;
         Ok(results)
@@ -153,4 +182,16 @@ impl<Op: Monoid> TagReducer<Op> {
 /// Are there as many tags, or keys, as values?
 pub(super) fn same_lengths(first: u64, other: u64) -> Result<(), Error> {
     if first == other { Ok(()) } else { Err(Error::ColumnLengths { first, other }) }
+}
+
+/// Where an array lies: what is not side by side is copied.
+#[cfg(feature = "cuda")]
+pub(super) fn placed<'a, T: Plain, I: Input<T> + ?Sized>(
+    input: &'a I,
+    copy: &'a mut Vec<T>,
+) -> Result<From<'a, T>, Error> {
+    match input.source()? {
+        Source::Device(view) => Ok(From::Device(view.address(), view.len())),
+        _ => Ok(From::Host(side_by_side(input, copy)?)),
+    }
 }

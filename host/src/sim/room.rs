@@ -64,6 +64,14 @@ impl Room {
         self.numbers().first().copied()
     }
 
+    /// The first number of 64 bits, if there is one.
+    pub(crate) fn first_u64(&self) -> Option<u64> {
+        match *self.numbers() {
+            [low, high, ..] => Some((high as u64) << 32 | low as u64),
+            _ => None,
+        }
+    }
+
     fn numbers(&self) -> &[u32] {
         // SAFETY: numbers, which a launch leaves initialised.
         unsafe { std::slice::from_raw_parts(self.units.as_ptr().cast(), self.bytes / 4) }

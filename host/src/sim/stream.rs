@@ -50,7 +50,8 @@ impl Machine for Work<'_> {
 
     fn launch(&mut self, grid: u32, params: &Params, n: u64) -> Result<(), Error> {
         let (start, bytes) = self.input;
-        let input = Buffer { name: "input".into(), start: start as usize, bytes: bytes as usize, writable: false };
+        let input =
+            Buffer { name: "input".into(), start: start as usize, bytes: bytes as usize, writable: false };
         let buffers = vec![input, self.state.buffer("state"), Buffer::read_only("table", &self.table)];
         let name = Name { kernel: KERNEL, grid, block: BLOCK, n };
         // SAFETY: the flow's parameters are those of this operator's kernel, and point to the state, and to items.
@@ -215,7 +216,8 @@ mod tests {
         engine.load(Kernels { table: &TABLE, modules: &[] });
         let op = Sum::<f32>::new();
         let reducer = engine.reducer(op).unwrap();
-        let items: Vec<f32> = (0..400_000_u32).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 7) as f32 * 0.37).collect();
+        let items: Vec<f32> =
+            (0..400_000_u32).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 7) as f32 * 0.37).collect();
         // Whole chunks of 8192, parts of some, more of those than are put together at once, and none.
         let mut cuts = vec![8192, 8192, 100, 8092, 0, 3 * 8192 + 5];
         cuts.extend([4000; 60]);

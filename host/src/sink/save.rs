@@ -48,7 +48,9 @@ pub(super) unsafe fn read<Op: Monoid>(op: &Op, saved: &[u8]) -> Result<Stream<Op
     if !same {
         return Err(Error::SavedOperator { saved: name, operator: type_name::<Op>() });
     }
-    let Some((position, rest)) = body.split_first_chunk::<8>() else { return Err(damaged("they are cut off")) };
+    let Some((position, rest)) = body.split_first_chunk::<8>() else {
+        return Err(damaged("they are cut off"));
+    };
     body = rest;
     let position = u64::from_le_bytes(*position);
     let mut next = || take(&mut body).ok_or(damaged("they are cut off"));

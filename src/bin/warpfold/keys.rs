@@ -14,10 +14,10 @@ use warpfold::segments::SegmentPlan;
 use crate::args::{ByKey, ByTag, Keyed};
 use crate::error::Error;
 use crate::input::{self, Array, Data, Dtype, Reading, Stored, Texts};
+use crate::npy_out;
 use crate::ops::{self, Evaluated, Findings, Op, Options, Over, Scalar};
 use crate::output::{self, Key, Report};
 use crate::segments::Empty;
-use crate::npy_out;
 
 /// Reduces by key; the text to print.
 pub fn by_key(args: &ByKey) -> Result<String, Error> {
@@ -108,10 +108,8 @@ fn open(
                 let problem = format!("{found} elements, not {expected}");
                 return Err(Error::Mismatch { file: files[0].clone(), with: files[1].clone(), problem });
             }
-            let labels = Labels::of_data(labels.in_logical_order()).ok_or_else(|| Error::NoKeys {
-                path: files[0].clone(),
-                found: labels.data.dtype().name(),
-            })?;
+            let labels = Labels::of_data(labels.in_logical_order())
+                .ok_or_else(|| Error::NoKeys { path: files[0].clone(), found: labels.data.dtype().name() })?;
             let values = if values.fortran { values.in_logical_order().copied() } else { values.data };
             Ok((labels, values))
         }
@@ -229,7 +227,10 @@ impl Labels {
     fn of_texts(texts: Texts) -> Labels {
         let recode = |codes: Vec<u64>| texts.cells.iter().map(|&cell| codes[cell as usize]).collect();
         if let Some(integers) = texts.numbers::<i64>() {
-            return Labels { codes: recode(integers.into_iter().map(|key| key as u64).collect()), names: Names::Signed };
+            return Labels {
+                codes: recode(integers.into_iter().map(|key| key as u64).collect()),
+                names: Names::Signed,
+            };
         }
         if let Some(floats) = texts.numbers::<f64>() {
             let codes = recode(floats.into_iter().map(float).collect());

@@ -102,7 +102,8 @@ pub fn evaluate_all(
     let mut engine = engine(backend)?;
     let mut found = evaluate(&engine);
     if backend == BackendChoice::Auto
-        && let Err(Error::Backend(warpfold::Error::NoKernel { .. } | warpfold::Error::NotCompiled { .. })) = found
+        && let Err(Error::Backend(warpfold::Error::NoKernel { .. } | warpfold::Error::NotCompiled { .. })) =
+            found
     {
         // The choice is ours, and the CPU has all operators: for all of them, so that one backend is what is reported.
         engine = Engine::cpu();

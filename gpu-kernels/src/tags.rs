@@ -1,0 +1,636 @@
+//! Reductions by tag: `tags[i] < k` says to which of `k` results item `i` belongs, in any order.
+//!
+//! The order is that of [`warpfold_monoid::keyed`]. A warp takes a chunk and keeps a value for each tag in shared memory, of which
+//! no other warp knows: [`few`] tags have a column for each lane, so that lanes never meet; of [`many`] there is one for the whole warp,
+//! whose lanes find those that have the same tag, combine, and let the first of them add what they have. Either writes the chunk's
+//! values, and [`fold`], a launch of its own that starts as the first ends, combines those of all chunks. No value depends on
+//! which warp ran when.
+
+use warpfold_monoid::{
+    Monoid, Plain,
+    keyed::{FOLD_LANES, LANES, TAG_STRIP, table_bytes},
+};
+use warpfold_simt::{
+    atomic::{self, Gpu, Relaxed},
+    global::{self, hint::NoAllocate},
+    grid,
+    hint::{cold_path, nounroll},
+    shared::{Shared, dynamic_shared},
+    thread::{block_dim_x, block_idx_x, sync_threads, thread_idx_x},
+    warp::{FULL, shuffle_down, shuffle_idx, sync_warp, warp_match_any, warp_vote_any, warp_vote_ballot},
+};
+
+pub use crate::segments::tile::Word;
+
+/// The parameters of all three kernels. The host fills it, the kernel receives it by value.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct TagParams<Op: Monoid> {
+    /// The tags, of [`width`](TagParams::width); aligned to it.
+    pub tags: *const u8,
+    /// As many values; aligned to the item.
+    pub values: *const Op::Item,
+    /// How many.
+    pub n: u64,
+    /// A result for each tag.
+    pub output: *mut Op::Output,
+    /// A value for each tag and chunk: those of a tag lie side by side.
+    pub partials: *mut Op::Acc,
+    /// Whether it is there.
+    pub present: *mut u8,
+    /// `u64::MAX`, or nothing: receives the least index of a tag that is out of range.
+    pub first_bad: *mut u64,
+    /// Items of a chunk.
+    pub chunk: u64,
+    /// Tags, less than 2^31.
+    pub k: u32,
+    /// Chunks.
+    pub chunks: u32,
+    /// Tags of a range, whose values a warp keeps.
+    pub range: u32,
+    /// Which integers the tags are: one of [`width`].
+    pub width: u32,
+    /// The operator.
+    pub op: Op,
+}
+
+/// The integers that tags may be.
+pub mod width {
+    /// `u8`.
+    pub const U8: u32 = 0;
+    /// `u16`.
+    pub const U16: u32 = 1;
+    /// `u32` or `i32`, whose negative numbers are beyond all tags.
+    pub const WORD: u32 = 2;
+    /// `u64` or `i64`.
+    pub const LONG: u32 = 3;
+    /// `i8`.
+    pub const I8: u32 = 4;
+    /// `i16`.
+    pub const I16: u32 = 5;
+}
+
+/// Items that a lane takes at once.
+const STRIP: usize = TAG_STRIP as usize;
+
+/// Strips that it has in flight.
+const IN_FLIGHT: usize = 4;
+
+/// Rows whose items a warp has in flight where tags have no columns.
+const ROWS: usize = 4;
+
+/// A tag that is out of range whatever the range.
+const NONE: u32 = u32::MAX;
+
+/// Threads of the kernel that combines chunks' values.
+pub const FOLD_THREADS: u32 = FOLD_LANES;
+
+/// Its warps.
+pub const FOLD_WARPS: usize = (FOLD_THREADS / LANES) as usize;
+
+/// Tags of which a block combines the chunks' values.
+pub const fn fold_tags(lanes: u32) -> u32 {
+    FOLD_THREADS / lanes
+}
+
+/// The most threads of a block.
+pub const THREADS: u32 = 256;
+
+/// A tag as an index: what is negative, or needs more than 32 bits, is beyond all tags.
+///
+/// # Safety
+///
+/// It is there.
+#[inline(always)]
+unsafe fn load_tag(tags: *const u8, kind: u32, i: u64) -> u32 {
+    let i = i as usize;
+    // SAFETY: the caller's promise, of a tag that there is.
+    unsafe {
+        match kind {
+            width::U8 => global::load(tags.wrapping_add(i)) as u32,
+            width::U16 => global::load(tags.cast::<u16>().wrapping_add(i)) as u32,
+            width::WORD => global::load(tags.cast::<u32>().wrapping_add(i)),
+            width::LONG => narrowed(global::load(tags.cast::<u64>().wrapping_add(i))),
+            width::I8 => global::load(tags.cast::<i8>().wrapping_add(i)) as i32 as u32,
+            _ => global::load(tags.cast::<i16>().wrapping_add(i)) as i32 as u32,
+        }
+    }
+}
+
+#[inline(always)]
+fn narrowed(tag: u64) -> u32 {
+    if tag >> 32 == 0 { tag as u32 } else { NONE }
+}
+
+/// The tags of a strip, `i` being the first.
+///
+/// # Safety
+///
+/// They are there; aligned words begin where a vector may.
+#[inline(always)]
+unsafe fn load_tags(tags: *const u8, kind: u32, aligned: bool, i: u64) -> [u32; STRIP] {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if kind == width::WORD && aligned {
+            return global::load_neighbours_with::<NoAllocate, u32, STRIP>(
+                tags.cast::<u32>().wrapping_add(i as usize),
+            );
+        }
+        core::array::from_fn(|s| load_tag(tags, kind, i + s as u64))
+    }
+}
+
+/// The values of a strip.
+///
+/// # Safety
+///
+/// They are there; if `aligned`, the first lies where a vector may.
+#[inline(always)]
+unsafe fn load_values<T: Plain>(values: *const T, aligned: bool, i: u64) -> [T; STRIP] {
+    let first = values.wrapping_add(i as usize);
+    // SAFETY: the caller's promise.
+    unsafe {
+        if aligned && const { global::is_vector::<T, STRIP>() } {
+            return global::load_neighbours_with::<NoAllocate, T, STRIP>(first);
+        }
+        if aligned && const { global::is_vector::<T, 2>() } {
+            let [a, b] = global::load_neighbours_with::<NoAllocate, T, 2>(first);
+            let [c, d] = global::load_neighbours_with::<NoAllocate, T, 2>(first.wrapping_add(2));
+            return [a, b, c, d];
+        }
+        core::array::from_fn(|s| global::load(first.wrapping_add(s)))
+    }
+}
+
+/// Notes that a tag is out of range.
+///
+/// # Safety
+///
+/// `first_bad` is the launch's, or null.
+#[inline(always)]
+unsafe fn note_bad(first_bad: *mut u64, index: u64) {
+    cold_path();
+    if !first_bad.is_null() {
+        // SAFETY: the caller's promise. Most come too late, and spare the others their wait.
+        unsafe {
+            if global::load_relaxed_gpu(first_bad.cast_const()) > index {
+                atomic::fetch_min(first_bad, index, Relaxed, Gpu);
+            }
+        }
+    }
+}
+
+/// A warp's part of the block's shared memory.
+///
+/// # Safety
+///
+/// The launch has as much for each warp.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+unsafe fn table(bytes: usize, warp: u32) -> Shared<Word> {
+    let words = bytes / size_of::<Word>();
+    // SAFETY: the caller's promise.
+    let all = unsafe { dynamic_shared::<Word>((block_dim_x() / LANES) as usize * words) };
+    all.from(warp as usize * words).first(words)
+}
+
+/// Reduces chunks of items with few tags, a warp each.
+///
+/// # Safety
+///
+/// The grid has warps for all chunks, of blocks that are whole warps with [`table_bytes`] of dynamic shared memory for each. Tags and
+/// values are readable, `partials` and `present` writable and, like `first_bad`, this launch's alone. The operator commutes.
+#[inline(always)]
+pub unsafe fn few<Op: Monoid>(params: &TagParams<Op>) {
+    grid::wait_for_previous();
+    let (op, k, thread) = (&params.op, params.k, thread_idx_x());
+    let (warp, lane) = (thread / LANES, thread % LANES);
+    let chunk = block_idx_x() * (block_dim_x() / LANES) + warp;
+    if chunk >= params.chunks {
+        return;
+    }
+    let bytes = table_bytes(k as u64, size_of::<Op::Acc>(), true);
+    // SAFETY: the caller's promise; a column for each lane.
+    let column = unsafe { table(bytes, warp).cast::<Op::Acc>() }.from(lane as usize);
+    let mut tag = 0;
+    while tag < k {
+        nounroll();
+        // Never combined; read where nothing else may be, so that no read waits for a branch.
+        // SAFETY: the lane's own column.
+        unsafe { column.write((tag * LANES) as usize, op.identity()) };
+        tag += 1;
+    }
+
+    let start = chunk as u64 * params.chunk;
+    let len = params.chunk.min(params.n - start);
+    let mut seen = 0_u64;
+    let mut take = |tag: u32, item: Op::Item, index: u64| {
+        if tag < k {
+            let at = (tag * LANES) as usize;
+            // SAFETY: the lane's own column.
+            let value = unsafe { column.read(at) };
+            let value = if seen >> tag & 1 != 0 { op.push(value, item, index) } else { op.lift(item, index) };
+            // SAFETY: as above.
+            unsafe { column.write(at, value) };
+            seen |= 1 << tag;
+        } else {
+            // SAFETY: the caller's promise.
+            unsafe { note_bad(params.first_bad, index) };
+        }
+    };
+    let row = (LANES as usize * STRIP) as u64;
+    let first = start + (lane as usize * STRIP) as u64;
+    let tags_aligned = params.tags.addr().is_multiple_of(16);
+    let values_aligned = params.values.addr().is_multiple_of(16);
+    let mut at = 0;
+    if tags_aligned && values_aligned && params.width == width::WORD {
+        while at + IN_FLIGHT as u64 * row <= len {
+            nounroll();
+            // SAFETY: strips that there are. Chunks are whole rows, and so their vectors are aligned as the first is.
+            let (tags, items) = unsafe {
+                let tags: [[u32; STRIP]; IN_FLIGHT] = core::array::from_fn(|u| {
+                    load_tags(params.tags, width::WORD, true, first + at + u as u64 * row)
+                });
+                let items: [[Op::Item; STRIP]; IN_FLIGHT] =
+                    core::array::from_fn(|u| load_values(params.values, true, first + at + u as u64 * row));
+                (tags, items)
+            };
+            let mut u = 0;
+            while u < IN_FLIGHT {
+                let mut s = 0;
+                while s < STRIP {
+                    take(tags[u][s], items[u][s], first + at + u as u64 * row + s as u64);
+                    s += 1;
+                }
+                u += 1;
+            }
+            at += IN_FLIGHT as u64 * row;
+        }
+    } else {
+        while at + row <= len {
+            nounroll();
+            // SAFETY: a strip that there is.
+            let (tags, items) = unsafe {
+                (
+                    load_tags(params.tags, params.width, tags_aligned, first + at),
+                    load_values(params.values, values_aligned, first + at),
+                )
+            };
+            let mut s = 0;
+            while s < STRIP {
+                take(tags[s], items[s], first + at + s as u64);
+                s += 1;
+            }
+            at += row;
+        }
+    }
+    let mine = (lane as usize * STRIP) as u64;
+    while at + mine < len {
+        nounroll();
+        let mut s = 0;
+        while s < STRIP as u64 && at + mine + s < len {
+            nounroll();
+            let i = first + at + s;
+            // SAFETY: an item that there is.
+            unsafe {
+                take(
+                    load_tag(params.tags, params.width, i),
+                    global::load(params.values.wrapping_add(i as usize)),
+                    i,
+                );
+            }
+            s += 1;
+        }
+        at += row;
+    }
+
+    grid::let_next_start();
+    let mut tag = 0;
+    while tag < k {
+        // All lanes of some tags at once, so that their shuffles overlap.
+        const ABREAST: usize = 4;
+        let mut has = [0_u32; ABREAST];
+        let mut values: [Op::Acc; ABREAST] = core::array::from_fn(|t| {
+            // SAFETY: the lane's own column, of a tag that there is.
+            unsafe { column.read(((tag + t as u32).min(k - 1) * LANES) as usize) }
+        });
+        let mut t = 0;
+        while t < ABREAST {
+            // SAFETY: all lanes are here.
+            has[t] = unsafe { warp_vote_ballot(FULL, seen >> (tag + t as u32).min(k - 1) & 1 != 0) };
+            t += 1;
+        }
+        let mut there = has;
+        let mut distance = 1;
+        while distance < LANES {
+            let mut t = 0;
+            while t < ABREAST {
+                // SAFETY: all lanes are here.
+                unsafe { (values[t], there[t]) = combine_at(op, values[t], there[t], lane, distance) };
+                t += 1;
+            }
+            distance *= 2;
+        }
+        if lane == 0 {
+            let mut t = 0;
+            while t < ABREAST {
+                if tag + (t as u32) < k {
+                    // SAFETY: the chunk's own place.
+                    unsafe { put_partial(params, tag + t as u32, chunk, has[t] != 0, values[t]) };
+                }
+                t += 1;
+            }
+        }
+        tag += ABREAST as u32;
+    }
+}
+
+/// One level of combining lanes pairwise, of which those in `there` have a value; returns which have one after.
+///
+/// # Safety
+///
+/// All lanes of the warp call, with the same `there`.
+#[inline(always)]
+unsafe fn combine_at<Op: Monoid>(
+    op: &Op,
+    value: Op::Acc,
+    there: u32,
+    lane: u32,
+    distance: u32,
+) -> (Op::Acc, u32) {
+    // SAFETY: all lanes are here.
+    let other = unsafe { shuffle_down(FULL, value, distance) };
+    let (mine, theirs) = (there >> lane & 1 != 0, there >> lane >> distance & 1 != 0);
+    let value = match (mine, theirs) {
+        (true, true) => op.combine(value, other),
+        (false, true) => other,
+        _ => value,
+    };
+    (value, there | there >> distance)
+}
+
+/// Writes what a chunk has of a tag.
+///
+/// # Safety
+///
+/// The chunk's own place.
+#[inline(always)]
+unsafe fn put_partial<Op: Monoid>(params: &TagParams<Op>, tag: u32, chunk: u32, has: bool, value: Op::Acc) {
+    let at = tag as usize * params.chunks as usize + chunk as usize;
+    // SAFETY: the caller's promise.
+    unsafe {
+        global::store(params.present.wrapping_add(at), has as u8);
+        if has {
+            global::store(params.partials.wrapping_add(at), value);
+        }
+    }
+}
+
+/// Reduces chunks of items with any number of tags, a warp for each chunk and range of tags.
+///
+/// # Safety
+///
+/// As for [`few`], but that the operator need not commute.
+#[inline(always)]
+pub unsafe fn many<Op: Monoid>(params: &TagParams<Op>) {
+    grid::wait_for_previous();
+    let (op, thread) = (&params.op, thread_idx_x());
+    let (warp, lane) = (thread / LANES, thread % LANES);
+    let unit = block_idx_x() * (block_dim_x() / LANES) + warp;
+    let (range, chunk) = (unit / params.chunks, unit % params.chunks);
+    if range > 0 && range >= params.k.div_ceil(params.range) {
+        return;
+    }
+    let lowest = range * params.range;
+    let tags = params.range.min(params.k - lowest);
+    let bytes = table_bytes(params.range as u64, size_of::<Op::Acc>(), false);
+    // SAFETY: the caller's promise.
+    let table = unsafe { table(bytes, warp) };
+    let values_bytes = (params.range as usize * size_of::<Op::Acc>()).next_multiple_of(16);
+    // SAFETY: plain data; what is read as one type has been written as it.
+    let (values, has) =
+        unsafe { (table.cast::<Op::Acc>(), table.from(values_bytes / size_of::<Word>()).cast::<u8>()) };
+    let mut tag = lane;
+    while tag < tags {
+        nounroll();
+        // SAFETY: the warp's own; lanes are a barrier apart from other uses.
+        unsafe { has.write(tag as usize, 0) };
+        tag += LANES;
+    }
+    // SAFETY: all lanes are here.
+    unsafe { sync_warp(FULL) };
+
+    let start = chunk as u64 * params.chunk;
+    let len = params.chunk.min(params.n - start);
+    let mut at = 0;
+    while at < len {
+        nounroll();
+        let index: [u64; ROWS] = core::array::from_fn(|u| start + at + (u as u32 * LANES + lane) as u64);
+        let end = start + len;
+        // All asked for before any is used; the last item stands in for those that are not there.
+        // SAFETY: items that there are.
+        let (number, item): ([u32; ROWS], [Op::Item; ROWS]) = unsafe {
+            (
+                if params.width == width::WORD {
+                    core::array::from_fn(|u| load_tag(params.tags, width::WORD, index[u].min(end - 1)))
+                } else {
+                    core::array::from_fn(|u| load_tag(params.tags, params.width, index[u].min(end - 1)))
+                },
+                core::array::from_fn(|u| {
+                    global::load(params.values.wrapping_add(index[u].min(end - 1) as usize))
+                }),
+            )
+        };
+        // Those that have the same tag; lanes that have none here are alone.
+        let mut slot = [0_u32; ROWS];
+        let mut mine = [false; ROWS];
+        let mut peers = [0_u32; ROWS];
+        let mut rank = [0_u32; ROWS];
+        let mut value: [Op::Acc; ROWS] = core::array::from_fn(|_| op.identity());
+        let mut again = false;
+        let mut u = 0;
+        while u < ROWS {
+            let there = index[u] < end;
+            slot[u] = number[u].wrapping_sub(lowest);
+            mine[u] = there && number[u] >= lowest && slot[u] < tags;
+            if there && number[u] >= params.k && range == 0 {
+                // SAFETY: the caller's promise.
+                unsafe { note_bad(params.first_bad, index[u]) };
+            }
+            // SAFETY: all lanes are here.
+            peers[u] = unsafe { warp_match_any(FULL, if mine[u] { slot[u] } else { NONE - lane }) };
+            rank[u] = (peers[u] & ((1 << lane) - 1)).count_ones();
+            again |= rank[u] > 0;
+            if mine[u] {
+                value[u] = op.lift(item[u], index[u]);
+            }
+            u += 1;
+        }
+        // They combine pairwise, neighbours first: of those left, each that has an even number takes the next one's value, and
+        // those with odd numbers are out.
+        let first: [bool; ROWS] = core::array::from_fn(|u| mine[u] && rank[u] == 0);
+        let mut left = peers;
+        // SAFETY: all lanes are here.
+        while unsafe { warp_vote_any(FULL, again) } {
+            nounroll();
+            again = false;
+            let mut u = 0;
+            while u < ROWS {
+                let above = left[u] & !((2_u32 << lane).wrapping_sub(1));
+                let next = if above != 0 { above.trailing_zeros() } else { lane };
+                // SAFETY: all lanes are here.
+                let other = unsafe { shuffle_idx(FULL, value[u], next) };
+                let in_play = left[u] >> lane & 1 != 0;
+                let even = in_play && rank[u] & 1 == 0;
+                if even && above != 0 && mine[u] {
+                    value[u] = op.combine(value[u], other);
+                }
+                // SAFETY: all lanes are here.
+                left[u] &= unsafe { warp_vote_ballot(FULL, even) };
+                rank[u] >>= 1;
+                again |= even && rank[u] > 0;
+                u += 1;
+            }
+        }
+        let mut u = 0;
+        while u < ROWS {
+            if first[u] {
+                let place = slot[u] as usize;
+                // SAFETY: the warp's own; a place for each such lane, and barriers between rows.
+                unsafe {
+                    if has.read(place) != 0 {
+                        value[u] = op.combine(values.read(place), value[u]);
+                    } else {
+                        has.write(place, 1);
+                    }
+                    values.write(place, value[u]);
+                }
+            }
+            // SAFETY: all lanes are here.
+            unsafe { sync_warp(FULL) };
+            u += 1;
+        }
+        at += (ROWS as u32 * LANES) as u64;
+    }
+
+    grid::let_next_start();
+    let mut tag = lane;
+    while tag < tags {
+        nounroll();
+        let place = tag as usize;
+        // SAFETY: behind a barrier; the chunk's own places.
+        unsafe {
+            let has = has.read(place) != 0;
+            let value = if has { values.read(place) } else { op.identity() };
+            put_partial(params, lowest + tag, chunk, has, value);
+        }
+        tag += LANES;
+    }
+}
+
+/// Combines the chunks' values of each tag: in a warp, or if `lanes` are more, in a block.
+///
+/// # Safety
+///
+/// Blocks of [`FOLD_THREADS`], as many as tags take at [`fold_tags`] a block. The chunks' values have been written by launches before,
+/// and the output is writable. `slots` and `there` have room for a value for each warp.
+#[inline(always)]
+pub unsafe fn fold<Op: Monoid>(params: &TagParams<Op>, slots: Shared<Op::Acc>, there: Shared<u32>) {
+    grid::let_next_start();
+    grid::wait_for_previous();
+    let (op, thread, chunks) = (&params.op, thread_idx_x(), params.chunks);
+    let (warp, lane) = (thread / LANES, thread % LANES);
+    let wide = chunks > 16 * LANES;
+    let (tag, place, lanes) = if wide {
+        (block_idx_x(), thread, FOLD_LANES)
+    } else {
+        (block_idx_x() * (FOLD_THREADS / LANES) + warp, lane, LANES)
+    };
+    if tag >= params.k {
+        return;
+    }
+    let run = chunks.div_ceil(lanes);
+    let (mut next, end) = ((place * run).min(chunks), ((place + 1) * run).min(chunks));
+    let first = tag as usize * chunks as usize;
+    let (mut value, mut has) = (op.identity(), false);
+    while next < end {
+        nounroll();
+        const BATCH: usize = 8;
+        // SAFETY: written before this launch; the last stands in for those that are not there.
+        let (present, batch): ([u8; BATCH], [Op::Acc; BATCH]) = unsafe {
+            let at = |b: usize| first + (next + b as u32).min(end - 1) as usize;
+            (
+                core::array::from_fn(|b| global::load(params.present.wrapping_add(at(b)).cast_const())),
+                core::array::from_fn(|b| global::load(params.partials.wrapping_add(at(b)).cast_const())),
+            )
+        };
+        let mut b = 0;
+        while b < BATCH {
+            if next + (b as u32) < end && present[b] != 0 {
+                value = if has { op.combine(value, batch[b]) } else { batch[b] };
+                has = true;
+            }
+            b += 1;
+        }
+        next += BATCH as u32;
+    }
+    // SAFETY: all lanes of the warp are here: they have one tag.
+    let (value, has) = unsafe { combine_lanes(op, value, has, lane) };
+    if !wide {
+        if lane == 0 {
+            // SAFETY: the tag's own result.
+            unsafe { put_result(params, tag, value, has) };
+        }
+        return;
+    }
+    if lane == 0 {
+        // SAFETY: a warp's own slot.
+        unsafe {
+            slots.write(warp as usize, value);
+            there.write(warp as usize, has as u32);
+        }
+    }
+    sync_threads();
+    if warp > 0 {
+        return;
+    }
+    let slot = lane.min(FOLD_LANES / LANES - 1) as usize;
+    // SAFETY: written before the barrier; all lanes are here.
+    let (value, has) = unsafe {
+        let has = lane < FOLD_LANES / LANES && there.read(slot) != 0;
+        combine_lanes(op, slots.read(slot), has, lane)
+    };
+    if lane == 0 {
+        // SAFETY: the tag's own result.
+        unsafe { put_result(params, tag, value, has) };
+    }
+}
+
+/// Combines what the lanes of a warp have pairwise, neighbours first; the result is in lane 0.
+///
+/// # Safety
+///
+/// All lanes of the warp call.
+#[inline(always)]
+unsafe fn combine_lanes<Op: Monoid>(op: &Op, mut value: Op::Acc, has: bool, lane: u32) -> (Op::Acc, bool) {
+    // SAFETY: all lanes are here.
+    let mut there = unsafe { warp_vote_ballot(FULL, has) };
+    let any = there != 0;
+    let mut distance = 1;
+    while distance < LANES {
+        // SAFETY: all lanes are here.
+        unsafe { (value, there) = combine_at(op, value, there, lane, distance) };
+        distance *= 2;
+    }
+    (value, any)
+}
+
+/// # Safety
+///
+/// The tag's own result.
+#[inline(always)]
+unsafe fn put_result<Op: Monoid>(params: &TagParams<Op>, tag: u32, value: Op::Acc, has: bool) {
+    let result = if has { params.op.finish(value) } else { params.op.finish_empty() };
+    // SAFETY: the caller's promise.
+    unsafe { global::store(params.output.wrapping_add(tag as usize), result) };
+}
