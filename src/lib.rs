@@ -27,8 +27,8 @@ pub use warpfold_host::cuda;
 pub use warpfold_host::{
     Backend, ByKey, Columns, ColumnsMut, DeviceInfo, EngineInfo, Equal, Equality, Error, GroupKey,
     GroupReducer, Groups, Input, Items, KeyReducer, Reducer, Scanner, Schedule, SegmentPlan, SegmentReducer,
-    SimOptions, Sink, Source, Strided, Tag, TagReducer, beside, cpu, cuda_devices, keys, module, plan, scans,
-    segments, source,
+    SimOptions, Sink, Source, Strided, Tag, TagReducer, TaggedSink, beside, cpu, cuda_devices, keys, module,
+    plan, scans, segments, source,
 };
 pub use warpfold_monoid as monoid;
 pub use warpfold_monoid::{

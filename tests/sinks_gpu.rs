@@ -165,3 +165,47 @@ fn long_host_arrays_give_the_same_bits_with_however_little_room() {
         Engine::cpu().reducer(Sum::<f32>::new()).unwrap().reduce_chunks(floats.chunks(999_999)).unwrap();
     assert_eq!(gpu.bits(), cpu.bits());
 }
+
+#[test]
+fn tagged_sinks_give_the_cpus_bits() {
+    let Some(engine) = gpu() else { return };
+    let values = floats(3_000_000, 6);
+    let on_device = DeviceArray::from_slice(&engine, &values).unwrap();
+    let (_context, stream) = stream();
+    for k in [1_u64, 16, 3000] {
+        let op = Sum::<f32>::new();
+        let (cpu, gpu) = (Engine::cpu().tagged_sink(op, k).unwrap(), engine.tagged_sink(op, k).unwrap());
+        let tags: Vec<u32> = (0..values.len() as u64).map(|i| (i * 7919 % 10_007 % k) as u32).collect();
+        let device_tags = DeviceArray::from_slice(&engine, &tags).unwrap();
+        let mut start = 0;
+        for (round, cut) in [1, 70_000, 999, 1_200_003, 0, 500_000, 33].into_iter().enumerate() {
+            let range = start..start + cut;
+            cpu.push(&tags[range.clone()], &values[range.clone()]).unwrap();
+            if round % 2 == 0 {
+                gpu.push(&tags[range.clone()], &values[range]).unwrap();
+            } else {
+                let range = start as u64..(start + cut) as u64;
+                let (tags, values) = (
+                    device_tags.view().slice(range.clone()).unwrap(),
+                    on_device.view().slice(range).unwrap(),
+                );
+                // SAFETY: the arrays outlive the work, which the results wait for.
+                unsafe { gpu.push_on(&tags, &values, &stream).unwrap() };
+            }
+            start += cut;
+            if round > 1 {
+                let bits = |sums: Vec<f32>| sums.into_iter().map(f32::to_bits).collect::<Vec<_>>();
+                assert_eq!(
+                    bits(gpu.results().unwrap()),
+                    bits(cpu.results().unwrap()),
+                    "{k} tags, {start} items"
+                );
+            }
+        }
+        let bad = DeviceArray::from_slice(&engine, &[0_u32, k as u32, 0]).unwrap();
+        // SAFETY: as above.
+        unsafe { gpu.push_on(&bad, &on_device.view().slice(..3).unwrap(), &stream).unwrap() };
+        let index = start as u64 + 1;
+        assert_eq!(gpu.results().unwrap_err(), Error::TagOfStream { index, tags: k });
+    }
+}

@@ -50,6 +50,12 @@ pub struct TagParams<Op: Monoid> {
     pub range: u32,
     /// Which integers the tags are: one of [`width`].
     pub width: u32,
+    /// The index of the first item, as operators are told and as tags out of range are noted.
+    pub base: u64,
+    /// Null, or a value for each tag that what is found is added to, on its right, in place of a result.
+    pub kept: *mut Op::Acc,
+    /// Whether it is there.
+    pub held: *mut u8,
     /// The operator.
     pub op: Op,
 }
@@ -229,13 +235,14 @@ pub unsafe fn few<Op: Monoid>(params: &TagParams<Op>) {
             let at = (tag * LANES) as usize;
             // SAFETY: the lane's own column.
             let value = unsafe { column.read(at) };
+            let index = params.base + index;
             let value = if seen >> tag & 1 != 0 { op.push(value, item, index) } else { op.lift(item, index) };
             // SAFETY: as above.
             unsafe { column.write(at, value) };
             seen |= 1 << tag;
         } else {
             // SAFETY: the caller's promise.
-            unsafe { note_bad(params.first_bad, index) };
+            unsafe { note_bad(params.first_bad, params.base + index) };
         }
     };
     let row = (LANES as usize * STRIP) as u64;
@@ -455,14 +462,14 @@ pub unsafe fn many<Op: Monoid>(params: &TagParams<Op>) {
             mine[u] = there && number[u] >= lowest && slot[u] < tags;
             if there && number[u] >= params.k && range == 0 {
                 // SAFETY: the caller's promise.
-                unsafe { note_bad(params.first_bad, index[u]) };
+                unsafe { note_bad(params.first_bad, params.base + index[u]) };
             }
             // SAFETY: all lanes are here.
             peers[u] = unsafe { warp_match_any(FULL, if mine[u] { slot[u] } else { NONE - lane }) };
             rank[u] = (peers[u] & ((1 << lane) - 1)).count_ones();
             again |= rank[u] > 0;
             if mine[u] {
-                value[u] = op.lift(item[u], index[u]);
+                value[u] = op.lift(item[u], params.base + index[u]);
             }
             u += 1;
         }
@@ -630,6 +637,23 @@ unsafe fn combine_lanes<Op: Monoid>(op: &Op, mut value: Op::Acc, has: bool, lane
 /// The tag's own result.
 #[inline(always)]
 unsafe fn put_result<Op: Monoid>(params: &TagParams<Op>, tag: u32, value: Op::Acc, has: bool) {
+    if !params.kept.is_null() {
+        if has {
+            let (kept, held) =
+                (params.kept.wrapping_add(tag as usize), params.held.wrapping_add(tag as usize));
+            // SAFETY: the caller's promise.
+            unsafe {
+                let value = if global::load(held.cast_const()) != 0 {
+                    params.op.combine(global::load(kept.cast_const()), value)
+                } else {
+                    value
+                };
+                global::store(kept, value);
+                global::store(held, 1);
+            }
+        }
+        return;
+    }
     let result = if has { params.op.finish(value) } else { params.op.finish_empty() };
     // SAFETY: the caller's promise.
     unsafe { global::store(params.output.wrapping_add(tag as usize), result) };

@@ -46,5 +46,5 @@ pub use reducer::Reducer;
 pub use scans::Scanner;
 pub use segments::{SegmentPlan, SegmentReducer};
 pub use sim::{Schedule, SimOptions};
-pub use sink::Sink;
+pub use sink::{Sink, TaggedSink};
 pub use warpfold_gpu_kernels::{beside, source};

@@ -25,7 +25,7 @@ pub(crate) use runs::RunSimulator;
 pub(crate) use scans::ScanSimulator;
 pub(crate) use segments::SegmentSimulator;
 pub(crate) use stream::{SimArray, SimStream};
-pub(crate) use tags::TagSimulator;
+pub(crate) use tags::{SimTags, TagSimulator};
 
 /// Items that are read at once where they do not lie side by side.
 const PIECE: u64 = 1 << 12;

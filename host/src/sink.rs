@@ -13,6 +13,9 @@ use crate::{Engine, Error, Input, Items, Source, cpu::stream::Stream, erased::Er
 
 pub(crate) mod flow;
 mod save;
+pub(crate) mod tagged;
+
+pub use tagged::TaggedSink;
 
 use flow::{Flow, Layout};
 

@@ -2,7 +2,7 @@
 //!
 //! The operators show any other order: one commutes as little as it is associative, so its bits are those of one tree alone.
 
-use warpfold_gpu_kernels::kernels;
+use warpfold_gpu_kernels::{kernels, tag_kernels};
 use warpfold_host::{Engine, Error, Reducer, Sink, module::Kernels};
 use warpfold_monoid::{
     ArgMax, GivesIdentity, Max, Monoid, Plain, Sum,
@@ -61,12 +61,18 @@ kernels! {
     arg_max_u8 => ArgMax<u8>,
 }
 
+tag_kernels! {
+    static TAGS:
+    grouping_tags => Grouping<true>,
+}
+
 const CHUNK: u64 = 2048;
 const PIECE: u64 = CHUNK * PIECE_CHUNKS;
 
 fn engines() -> [Engine; 2] {
     let sim = Engine::sim();
     sim.load(Kernels { table: &TABLE, modules: &[] });
+    sim.load(Kernels { table: &TAGS, modules: &[] });
     [Engine::cpu(), sim]
 }
 
@@ -285,4 +291,59 @@ fn arrays_in_chunks_have_the_bits_of_arrays() {
     in_chunks::<true>(&[10_000, long + 1, 2 * long + CHUNK + 5]);
     in_chunks::<false>(&[10_000, long + 1]);
     assert_eq!(Shape::new(2 * long + CHUNK + 5, 3).chunk, 2 * CHUNK);
+}
+
+#[test]
+fn tagged_sinks_add_batch_by_batch() {
+    let op = Grouping::<true> { salt: 5 };
+    let all = items(9000);
+    for k in [1_u64, 3, 16, 700] {
+        let [cpu, sim] = engines().map(|engine| engine.tagged_sink(op, k).unwrap());
+        // What is known of the order: a batch is reduced by tag, and batches combine from left to right.
+        let mut expected = vec![None::<[u64; 2]>; k as usize];
+        let mut start = 0;
+        for cut in [0, 1, 40, 3000, 959, 5000] {
+            let items = &all[start..start + cut];
+            let tags: Vec<u16> = (start..start + cut).map(|i| (mix(i as u64 ^ k) % k) as u16).collect();
+            // A tag with one item only shows its index and its order among batches.
+            cpu.push(&tags, items).unwrap();
+            sim.push(&tags, items).unwrap();
+            if cut <= 1 {
+                for (i, &tag) in (start as u64..).zip(&tags) {
+                    let value = op.lift(all[i as usize], i);
+                    let place = &mut expected[tag as usize];
+                    *place = Some(place.map_or(value, |acc| op.combine(acc, value)));
+                }
+                let finish =
+                    |value: &Option<_>| value.map_or_else(|| op.finish_empty(), |acc| op.finish(acc));
+                let expected: Vec<u64> = expected.iter().map(finish).collect();
+                assert_eq!(cpu.results().unwrap(), expected);
+            }
+            assert_eq!(sim.results().unwrap(), cpu.results().unwrap(), "{k} tags, {cut} items from {start}");
+            start += cut;
+        }
+        assert_eq!((cpu.len(), sim.len()), (9000, 9000));
+    }
+}
+
+#[test]
+fn tagged_sinks_count_and_refuse() {
+    let sink = Engine::cpu().tagged_sink(Sum::<u64>::new(), 3).unwrap();
+    let values: Vec<u64> = (0..3_000_000).collect();
+    let tags: Vec<u8> = values.iter().map(|i| (i % 3) as u8).collect();
+    std::thread::scope(|scope| {
+        for (tags, values) in tags.chunks(999_999).zip(values.chunks(999_999)) {
+            let sink = &sink;
+            scope.spawn(move || sink.push(tags, values).unwrap());
+        }
+    });
+    let sum_of = |tag: u64| (0..1_000_000).map(|i| 3 * i + tag).sum::<u64>();
+    assert_eq!(sink.results().unwrap(), [sum_of(0), sum_of(1), sum_of(2)]);
+    let error = sink.push(&[0_i32, 2, -1, 7], &[1; 4]).unwrap_err();
+    assert_eq!(error, Error::TagOutOfRange { index: 2, tag: -1, tags: 3 });
+    assert!(matches!(sink.push(&[0_u8; 2], &[1; 3]), Err(Error::ColumnLengths { .. })));
+    // Nothing of it was taken in, and it goes on.
+    let sink = sink.ignore_out_of_range();
+    sink.push(&[0_i32, 2, -1, 7], &[1, 2, 4, 8]).unwrap();
+    assert_eq!(sink.finish().unwrap(), [sum_of(0) + 1, sum_of(1), sum_of(2) + 2]);
 }
