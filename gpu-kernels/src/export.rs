@@ -34,7 +34,7 @@ pub struct Descriptor {
 impl Descriptor {
     /// The descriptor of an operator, as the compiler at hand lays it out.
     pub const fn of<Op: Monoid>() -> Descriptor {
-        const { limits::check::<Op>() };
+        const { limits::check_derived::<Op>() };
         Descriptor {
             version: ABI_VERSION,
             operator: layout::<Op>(),

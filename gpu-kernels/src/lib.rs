@@ -14,6 +14,7 @@
 //! | [`block::reduce`] | a block of any size | thread 0 |
 //! | [`block::scan`], [`block::scan_exclusive`] | the same | every thread with a value; exclusive: but the first |
 //! | [`block::broadcast`] | the same | every thread |
+//! | [`warp::sort_pairs`], [`block::sort_pairs`] | as for the reductions | every lane, or thread, with a pair |
 //! | [`block::Sink`], [`block::TaggedSink`] | threads that have an item, at any time | global memory, at the end |
 //!
 //! `examples/softmax` is such a kernel, compiled for GPUs and run in the simulator.

@@ -521,3 +521,52 @@ fn slots_used_again_without_a_barrier_are_found() {
     }
     assert!(again(reduce, reduce) && again(reduce, scan) && again(scan, scan) && again(scan, reduce));
 }
+
+/// Sorts keys with few values by warp and by block: pairs in order, equal keys as they stood, and the others where they are.
+#[test]
+fn sorts_are_stable_and_leave_what_is_not_there() {
+    for threads in SIZES {
+        for present in [0, 1, threads / 2, threads - 1, threads] {
+            let n = threads as usize;
+            let keys: Vec<u16> = (0..threads).map(|i| (i * 7919 % 1013 / 60) as u16).collect();
+            let (mut warps, mut block) = (vec![[0_u32; 2]; n], vec![[0_u32; 2]; n]);
+            let options = Options { schedule: Schedule::Seeded(5), ..Options::default() }
+                .buffer(Buffer::read_only("keys", &keys))
+                .buffer(Buffer::writable("warps", &mut warps))
+                .buffer(Buffer::writable("block", &mut block));
+            let (input, out_warps, out_block) =
+                (keys.as_ptr() as usize, warps.as_mut_ptr() as usize, block.as_mut_ptr() as usize);
+            sim::launch(&Launch::new("sort", 1, threads), &options, || {
+                let room = block::SortRoom {
+                    keys: shared!([u16; 1024]),
+                    values: shared!([u32; 1024]),
+                    from: shared!([u32; 1024]),
+                };
+                let t = thread::thread_idx_x();
+                let put = |to: usize, (key, value): (u16, u32)| {
+                    // SAFETY: a pair a thread.
+                    unsafe {
+                        global::store((to as *mut [u32; 2]).wrapping_add(t as usize), [key as u32, value])
+                    };
+                };
+                // SAFETY: as many keys as threads; all of them call.
+                unsafe {
+                    let key = global::load((input as *const u16).wrapping_add(t as usize));
+                    let here = present.saturating_sub(t / 32 * 32);
+                    let less = |a: u16, b: u16| a < b;
+                    put(out_warps, warp::sort_pairs(key, t, warp::lanes_here(), Some(here), less));
+                    put(out_block, block::sort_pairs(key, t, Some(present), less, room));
+                }
+            })
+            .unwrap();
+            let expected = |width: usize| -> Vec<[u32; 2]> {
+                let mut pairs: Vec<_> = (0..n).map(|i| [keys[i] as u32, i as u32]).collect();
+                let there = present as usize;
+                pairs[..there].chunks_mut(width).for_each(|pairs| pairs.sort_by_key(|pair| pair[0]));
+                pairs
+            };
+            assert_eq!(warps, expected(32), "{present} of {threads}");
+            assert_eq!(block, expected(1024), "{present} of {threads}");
+        }
+    }
+}

@@ -408,7 +408,10 @@ impl Engine {
         E: Equality<K>,
         Op: Monoid,
     {
-        const { limits::check::<Runs<K, E, Op>>() };
+        const {
+            limits::check::<Op>();
+            limits::check_derived::<Runs<K, E, Op>>();
+        }
         let place = match &self.place {
             Place::Cpu => keys::KeyPlace::Cpu,
             Place::Sim(options) => {

@@ -52,6 +52,12 @@ const SEGMENTS: Suite = Suite {
     folder: "host",
 };
 
+/// Those of reductions by tag and by key.
+const KEYS: Suite = Suite {
+    build: &["--package", "warpfold-host", "--no-default-features", "--test", "keys_sim"],
+    folder: "host",
+};
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct List {
@@ -85,7 +91,12 @@ fn one() -> usize {
 impl Mutant {
     /// The tests that must find it.
     fn suite(&self) -> &'static Suite {
-        if self.file.starts_with("segments/") || self.file == "beside.rs" { &SEGMENTS } else { &KERNELS }
+        match self.file.as_str() {
+            "tags.rs" | "scan/runs.rs" => &KEYS,
+            "beside.rs" => &SEGMENTS,
+            file if file.starts_with("segments/") => &SEGMENTS,
+            _ => &KERNELS,
+        }
     }
 
     /// The source with the fault in it.
