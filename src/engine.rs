@@ -168,6 +168,13 @@ impl Engine {
         Engine(self.0.with_facts(facts))
     }
 
+    /// The same engine taking no more than so many bytes of its device's memory for items of long host arrays: see
+    /// [`host::Engine::with_device_bytes`](crate::host::Engine::with_device_bytes).
+    #[must_use = "the engine itself does not change"]
+    pub fn with_device_bytes(&self, limit: u64) -> Engine {
+        Engine(self.0.with_device_bytes(limit))
+    }
+
     fn with_builtins(engine: warpfold_host::Engine) -> Engine {
         engine.load(BUILTINS);
         engine.load(SEGMENTS);

@@ -147,6 +147,21 @@ fn no_values() {
 }
 
 #[test]
+fn how_much_device_memory_is_a_number_of_bytes() {
+    let files = Files::new();
+    let path = column(&files, "a.npy", "|i1", &[[1], [2]]);
+    for bytes in ["0", "4096", "64M", "2g"] {
+        let found = super::reduce(&path, "sum", &["--device-memory", bytes]);
+        assert_eq!(found["results"]["sum"], json!(3));
+    }
+    let path = path.to_str().unwrap();
+    for bytes in ["", "M", "-1", "3.5G", "99999999999G"] {
+        let option = format!("--device-memory={bytes}");
+        fails(["reduce", "--op", "sum", &option, path], 2, &["--device-memory"]);
+    }
+}
+
+#[test]
 fn what_does_not_go_together_is_said() {
     let files = Files::new();
     let three = column(&files, "three.npy", "|i1", &[[1], [2], [3]]);

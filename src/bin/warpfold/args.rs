@@ -88,6 +88,10 @@ pub struct Reduce {
     #[arg(long, value_enum, default_value_t = NanRule::Propagate)]
     pub nan: NanRule,
 
+    /// How much of the GPU's memory the elements may take on their way there, in bytes, or as 64M, 2G [default: 128M]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub device_memory: Option<u64>,
+
     /// Print one JSON object instead of a table
     #[arg(long)]
     pub json: bool,
@@ -124,6 +128,11 @@ Results:
   With --nan ignore NaNs are left out. Integers have no NaN.
   warpfold ops lists the rules of every operator.
 
+Long files:
+  A GPU is sent the file piece by piece while it folds what came before, so a file may be larger than
+  its memory. The results have the same bits with any --device-memory. If the file takes long, a bar on
+  the terminal says how far it is.
+
 Segments:
   --axis leaves out the axes that it names, as numpy does; positions (argmin, argmax) count along
   them. --offsets reduces elements offsets[k] to offsets[k + 1], in logical order. Every result has
@@ -149,6 +158,18 @@ Examples:
 
 fn parse_dtype(name: &str) -> Result<Dtype, String> {
     Dtype::parse(name).ok_or_else(|| format!("known are {}", Dtype::known()))
+}
+
+/// A number of bytes, with K, M or G for powers of 1024.
+fn parse_bytes(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.char_indices().next_back() {
+        Some((at, 'K' | 'k')) => (&text[..at], 1 << 10),
+        Some((at, 'M' | 'm')) => (&text[..at], 1 << 20),
+        Some((at, 'G' | 'g')) => (&text[..at], 1 << 30),
+        _ => (text, 1_u64),
+    };
+    let bytes = digits.parse().ok().and_then(|number: u64| number.checked_mul(unit));
+    bytes.ok_or_else(|| "it is a number of bytes, or one with K, M or G".to_string())
 }
 
 fn parse_ddof(text: &str) -> Result<f64, String> {

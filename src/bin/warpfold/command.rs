@@ -71,7 +71,8 @@ fn run_reduce(args: &Reduce) -> Result<String, Error> {
     let n = array.data.len() as u64;
     let (over, shape) = segments::find(args, &array)?;
     let options = Options { nan: args.nan, ddof: args.ddof.unwrap_or(0.0) };
-    let evaluated = ops::evaluate_all(args.backend, &list, options, &over, &array, with.as_ref())?;
+    let place = (args.backend, args.device_memory);
+    let evaluated = ops::evaluate_all(place, &list, options, &over, &array, with.as_ref())?;
     let Evaluated { backend, elapsed_ms, found: mut results } = evaluated;
     if let (Some(path), [op], [(_, Findings::Many(found))], Some(shape)) =
         (&args.out, &list[..], &results[..], &shape)

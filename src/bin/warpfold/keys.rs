@@ -139,7 +139,7 @@ fn report(args: &Keyed, files: &[PathBuf], list: &[Op], found: Found) -> Result<
     let options = Options { nan: args.nan, ddof: args.ddof.unwrap_or(0.0) };
     let sorting_ms = start.elapsed().as_nanos() as f64 / 1e6;
     let Evaluated { backend, elapsed_ms, found } =
-        ops::evaluate_all(args.backend, list, options, &over, &array, None)?;
+        ops::evaluate_all((args.backend, None), list, options, &over, &array, None)?;
     let shape = vec![keys.len() as u64];
     let results = output::Results { found, empty: Empty::of(over, &array) };
     let mut report = Report {

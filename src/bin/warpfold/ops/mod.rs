@@ -87,7 +87,7 @@ pub struct Evaluated {
 
 /// Evaluates operators over an array where they are asked to be.
 pub fn evaluate_all(
-    backend: BackendChoice,
+    (backend, device_memory): (BackendChoice, Option<u64>),
     list: &[Op],
     options: Options,
     over: &Over,
@@ -100,6 +100,9 @@ pub fn evaluate_all(
         list.iter().map(found).collect()
     };
     let mut engine = engine(backend)?;
+    if let Some(limit) = device_memory {
+        engine = engine.with_device_bytes(limit);
+    }
     let mut found = evaluate(&engine);
     if backend == BackendChoice::Auto
         && let Err(Error::Backend(warpfold::Error::NoKernel { .. } | warpfold::Error::NotCompiled { .. })) =
