@@ -17,7 +17,7 @@ use warpfold_simt::{
     hint::{cold_path, nounroll},
     shared::{Shared, dynamic_shared},
     thread::{block_dim_x, block_idx_x, sync_threads, thread_idx_x},
-    warp::{FULL, shuffle_down, shuffle_idx, sync_warp, warp_match_any, warp_vote_any, warp_vote_ballot},
+    warp::{FULL, shuffle_down, shuffle_idx, sync_warp, warp_vote_any, warp_vote_ballot},
 };
 
 pub use crate::segments::tile::Word;
@@ -46,7 +46,7 @@ pub struct TagParams<Op: Monoid> {
     pub k: u32,
     /// Chunks.
     pub chunks: u32,
-    /// Tags of a range, whose values a warp keeps.
+    /// Tags of a range, whose values a warp keeps: at least 1.
     pub range: u32,
     /// Which integers the tags are: one of [`width`].
     pub width: u32,
@@ -128,38 +128,20 @@ fn narrowed(tag: u64) -> u32 {
     if tag >> 32 == 0 { tag as u32 } else { NONE }
 }
 
-/// The tags of a strip, `i` being the first.
-///
-/// # Safety
-///
-/// They are there; aligned words begin where a vector may.
-#[inline(always)]
-unsafe fn load_tags(tags: *const u8, kind: u32, aligned: bool, i: u64) -> [u32; STRIP] {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if kind == width::WORD && aligned {
-            return global::load_neighbours_with::<NoAllocate, u32, STRIP>(
-                tags.cast::<u32>().wrapping_add(i as usize),
-            );
-        }
-        core::array::from_fn(|s| load_tag(tags, kind, i + s as u64))
-    }
-}
-
 /// The values of a strip.
 ///
 /// # Safety
 ///
-/// They are there; if `aligned`, the first lies where a vector may.
+/// They are there, and the first lies where a vector may.
 #[inline(always)]
-unsafe fn load_values<T: Plain>(values: *const T, aligned: bool, i: u64) -> [T; STRIP] {
+unsafe fn load_values<T: Plain>(values: *const T, i: u64) -> [T; STRIP] {
     let first = values.wrapping_add(i as usize);
     // SAFETY: the caller's promise.
     unsafe {
-        if aligned && const { global::is_vector::<T, STRIP>() } {
+        if const { global::is_vector::<T, STRIP>() } {
             return global::load_neighbours_with::<NoAllocate, T, STRIP>(first);
         }
-        if aligned && const { global::is_vector::<T, 2>() } {
+        if const { global::is_vector::<T, 2>() } {
             let [a, b] = global::load_neighbours_with::<NoAllocate, T, 2>(first);
             let [c, d] = global::load_neighbours_with::<NoAllocate, T, 2>(first.wrapping_add(2));
             return [a, b, c, d];
@@ -215,11 +197,11 @@ pub unsafe fn few<Op: Monoid>(params: &TagParams<Op>) {
     if chunk >= params.chunks {
         return;
     }
-    let bytes = table_bytes(k as u64, size_of::<Op::Acc>(), true);
+    let bytes = table_bytes(params.range as u64, size_of::<Op::Acc>(), true);
     // SAFETY: the caller's promise; a column for each lane.
     let column = unsafe { table(bytes, warp).cast::<Op::Acc>() }.from(lane as usize);
     let mut tag = 0;
-    while tag < k {
+    while tag < params.range {
         nounroll();
         // Never combined; read where nothing else may be, so that no read waits for a branch.
         // SAFETY: the lane's own column.
@@ -230,19 +212,46 @@ pub unsafe fn few<Op: Monoid>(params: &TagParams<Op>) {
     let start = chunk as u64 * params.chunk;
     let len = params.chunk.min(params.n - start);
     let mut seen = 0_u64;
-    let mut take = |tag: u32, item: Op::Item, index: u64| {
-        if tag < k {
-            let at = (tag * LANES) as usize;
-            // SAFETY: the lane's own column.
-            let value = unsafe { column.read(at) };
-            let index = params.base + index;
-            let value = if seen >> tag & 1 != 0 { op.push(value, item, index) } else { op.lift(item, index) };
-            // SAFETY: as above.
-            unsafe { column.write(at, value) };
-            seen |= 1 << tag;
-        } else {
+    // Takes in a strip's items, those of which it has, from `index` on.
+    let mut take = |tags: [u32; STRIP], items: [Op::Item; STRIP], there: u32, index: u64| {
+        let here: [bool; STRIP] = core::array::from_fn(|s| tags[s] < k && (s as u32) < there);
+        let slot: [u32; STRIP] = core::array::from_fn(|s| if here[s] { tags[s] } else { 0 });
+        // All read before any is written, so that they wait together; what a strip's own item changes goes from register to register.
+        // SAFETY: the lane's own column.
+        let old: [Op::Acc; STRIP] =
+            core::array::from_fn(|s| unsafe { column.read((slot[s] * LANES) as usize) });
+        let mut new = old;
+        let mut bad = false;
+        let mut s = 0;
+        while s < STRIP {
+            let mut value = old[s];
+            let mut earlier = 0;
+            while earlier < s {
+                if slot[earlier] == slot[s] && here[earlier] {
+                    value = new[earlier];
+                }
+                earlier += 1;
+            }
+            let index = params.base + index + s as u64;
+            let has = here[s] && seen >> slot[s] & 1 != 0;
+            new[s] = if has { op.push(value, items[s], index) } else { op.lift(items[s], index) };
+            seen |= (here[s] as u64) << slot[s];
+            bad |= (s as u32) < there && tags[s] >= k;
+            s += 1;
+        }
+        let mut s = 0;
+        while s < STRIP {
+            if here[s] {
+                // SAFETY: as above.
+                unsafe { column.write((slot[s] * LANES) as usize, new[s]) };
+            }
+            s += 1;
+        }
+        if bad {
+            cold_path();
+            let first = tags.iter().position(|&tag| tag >= k).unwrap_or(0) as u64;
             // SAFETY: the caller's promise.
-            unsafe { note_bad(params.first_bad, params.base + index) };
+            unsafe { note_bad(params.first_bad, params.base + index + first) };
         }
     };
     let row = (LANES as usize * STRIP) as u64;
@@ -256,58 +265,36 @@ pub unsafe fn few<Op: Monoid>(params: &TagParams<Op>) {
             // SAFETY: strips that there are. Chunks are whole rows, and so their vectors are aligned as the first is.
             let (tags, items) = unsafe {
                 let tags: [[u32; STRIP]; IN_FLIGHT] = core::array::from_fn(|u| {
-                    load_tags(params.tags, width::WORD, true, first + at + u as u64 * row)
+                    let from = params.tags.cast::<u32>().wrapping_add((first + at + u as u64 * row) as usize);
+                    global::load_neighbours_with::<NoAllocate, u32, STRIP>(from)
                 });
                 let items: [[Op::Item; STRIP]; IN_FLIGHT] =
-                    core::array::from_fn(|u| load_values(params.values, true, first + at + u as u64 * row));
+                    core::array::from_fn(|u| load_values(params.values, first + at + u as u64 * row));
                 (tags, items)
             };
             let mut u = 0;
             while u < IN_FLIGHT {
-                let mut s = 0;
-                while s < STRIP {
-                    take(tags[u][s], items[u][s], first + at + u as u64 * row + s as u64);
-                    s += 1;
-                }
+                take(tags[u], items[u], STRIP as u32, first + at + u as u64 * row);
                 u += 1;
             }
             at += IN_FLIGHT as u64 * row;
-        }
-    } else {
-        while at + row <= len {
-            nounroll();
-            // SAFETY: a strip that there is.
-            let (tags, items) = unsafe {
-                (
-                    load_tags(params.tags, params.width, tags_aligned, first + at),
-                    load_values(params.values, values_aligned, first + at),
-                )
-            };
-            let mut s = 0;
-            while s < STRIP {
-                take(tags[s], items[s], first + at + s as u64);
-                s += 1;
-            }
-            at += row;
         }
     }
     let mine = (lane as usize * STRIP) as u64;
     while at + mine < len {
         nounroll();
-        let mut s = 0;
-        while s < STRIP as u64 && at + mine + s < len {
-            nounroll();
-            let i = first + at + s;
-            // SAFETY: an item that there is.
-            unsafe {
-                take(
-                    load_tag(params.tags, params.width, i),
-                    global::load(params.values.wrapping_add(i as usize)),
-                    i,
-                );
-            }
-            s += 1;
-        }
+        let there = (len - at - mine).min(STRIP as u64) as u32;
+        let i = first + at;
+        // The last item stands in for those that are not there.
+        // SAFETY: items that there are.
+        let (tags, items) = unsafe {
+            let place = |s: usize| i + (s as u32).min(there - 1) as u64;
+            (
+                core::array::from_fn(|s| load_tag(params.tags, params.width, place(s))),
+                core::array::from_fn(|s| global::load(params.values.wrapping_add(place(s) as usize))),
+            )
+        };
+        take(tags, items, there, i);
         at += row;
     }
 
@@ -427,6 +414,7 @@ pub unsafe fn many<Op: Monoid>(params: &TagParams<Op>) {
     // SAFETY: all lanes are here.
     unsafe { sync_warp(FULL) };
 
+    let bits = 32 - (tags.max(1) - 1).leading_zeros();
     let start = chunk as u64 * params.chunk;
     let len = params.chunk.min(params.n - start);
     let mut at = 0;
@@ -465,12 +453,30 @@ pub unsafe fn many<Op: Monoid>(params: &TagParams<Op>) {
                 unsafe { note_bad(params.first_bad, params.base + index[u]) };
             }
             // SAFETY: all lanes are here.
-            peers[u] = unsafe { warp_match_any(FULL, if mine[u] { slot[u] } else { NONE - lane }) };
-            rank[u] = (peers[u] & ((1 << lane) - 1)).count_ones();
-            again |= rank[u] > 0;
+            peers[u] = unsafe { warp_vote_ballot(FULL, mine[u]) };
             if mine[u] {
                 value[u] = op.lift(item[u], params.base + index[u]);
             }
+            u += 1;
+        }
+        // Bit by bit, of as many as tags have: `match` takes its time for each that differs.
+        let mut bit = 0;
+        while bit < bits {
+            nounroll();
+            let mut u = 0;
+            while u < ROWS {
+                let set = slot[u] >> bit & 1 != 0;
+                // SAFETY: all lanes are here.
+                let others = unsafe { warp_vote_ballot(FULL, set) };
+                peers[u] &= if set { others } else { !others };
+                u += 1;
+            }
+            bit += 1;
+        }
+        let mut u = 0;
+        while u < ROWS {
+            rank[u] = if mine[u] { (peers[u] & ((1 << lane) - 1)).count_ones() } else { 0 };
+            again |= rank[u] > 0;
             u += 1;
         }
         // They combine pairwise, neighbours first: of those left, each that has an even number takes the next one's value, and

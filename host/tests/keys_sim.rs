@@ -388,14 +388,17 @@ fn run_oracle<K: Plain, E: Equality<K>, Op: Monoid>(
                 let before_warp = if w > 0 { after(before_tile, group[t][w - 1]) } else { before_tile };
                 let scanned = &strips[number * (tile / warp) + w];
                 for s in 0..scanned.len() {
-                    let mut running = if s > 0 { after(before_warp, scanned[s - 1]) } else { before_warp };
+                    let before = if s > 0 { after(before_warp, scanned[s - 1]) } else { before_warp };
                     let start = number * tile + w * warp + s * strip;
+                    // What the strip has come to by itself.
+                    let mut own = None;
                     for i in start..n.min(start + strip).min(number * tile + (w + 1) * warp) {
                         if begins(i) {
                             out_keys.push(keys[i]);
-                            results.extend(running.map(|running| op.finish(running.1)));
+                            let ended = own.map_or(before, |own| after(before, own));
+                            results.extend(ended.map(|ended: SoFar<Op::Acc>| op.finish(ended.1)));
                         }
-                        running = Some(step(running, i));
+                        own = Some(step(own, i));
                     }
                 }
             }

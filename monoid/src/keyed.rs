@@ -20,8 +20,9 @@
 //!
 //! # By key
 //!
-//! A run is neighbouring items whose keys are the [same](Equality). The order is that of a [scan](crate::scan) that begins anew at
-//! each run, over [`RunTiling`]'s strips and tiles: see [`Runs`].
+//! A run is neighbouring items whose keys are the [same](Equality). The order is that of a [scan](crate::scan) of [`Runs`] over
+//! [`RunTiling`]'s strips and tiles, but for its last step: what stands before a strip is combined with what the strip itself has
+//! folded, where a run ends that began before, instead of taking the strip's items in one by one.
 
 use core::marker::PhantomData;
 
@@ -56,7 +57,7 @@ const MULTIPROCESSORS: u64 = 128;
 const LEAST_CHUNK: u64 = 2048;
 
 /// Values of chunks, of all tags, that there are at most, unless one chunk's are more.
-const MAX_PARTIALS: u64 = 1 << 21;
+const MAX_PARTIALS: u64 = 1 << 22;
 
 /// How a reduction by tag is cut.
 ///
@@ -66,7 +67,7 @@ const MAX_PARTIALS: u64 = 1 << 21;
 /// let few = TagShape::of::<Sum<f32>>(1 << 26, 64);
 /// assert_eq!((few.few, few.warps, few.chunks), (true, 3, 1664));
 /// let many = TagShape::of::<Sum<f32>>(1 << 26, 4096);
-/// assert_eq!((many.few, many.warps, many.chunks), (false, 1, 512));
+/// assert_eq!((many.few, many.warps, many.chunks), (false, 1, 640));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TagShape {

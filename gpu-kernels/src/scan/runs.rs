@@ -1,9 +1,10 @@
 //! Reductions by key: the runs of neighbours that have the same key, in one pass over the data.
 //!
 //! It is a scan of [`Runs`], whose result at an item says how many runs have begun before it, and what the last of these has come
-//! to. Where a run begins, its key and the value of the run before it are written at their places. A warp lays those of its items
-//! side by side in shared memory first, so that they are written by neighbouring lanes however many there are. The order is that
-//! of [`warpfold_monoid::keyed`], whichever block runs when.
+//! to. Where a run begins, its key and the value of the run before it are written at their places. A thread walks its strip once, and
+//! lays both side by side in shared memory, where a warp's neighbouring lanes write them from, however many there are; what it cannot
+//! say yet is the value of the run that goes on from before its strip. The order is that of [`warpfold_monoid::keyed`],
+//! whichever block runs when.
 
 use warpfold_monoid::{
     keyed::{Equality, RunTiling, Runs, RunsSoFar},
@@ -162,16 +163,19 @@ pub unsafe fn runs<K, E, Op, const VK: usize, const UK: usize, const V: usize, c
     }
     let first = start == 0 && lane == 0;
 
-    // Where runs begin in its strips, and the strips' values, scanned.
-    let mut heads = 0_u32;
+    // The strips' values, scanned; how many runs begin in the warp, and before the strip; and what stands in the strip before the
+    // first that begins there.
     let mut scanned = op.identity();
+    let (mut heads, mut here, mut run) = (0_u32, 0, 0);
+    let mut leading = op.op.identity();
     if whole {
-        // SAFETY: the warp's own; all lanes are here.
+        // SAFETY: the warp's own; all lanes are here, and have what they staged before any of it is replaced.
         unsafe {
             load_whole::<K, VK, UK>(params.keys, piece, strip, lane, keys);
             load_whole::<Op::Item, V, U>(params.values, piece, strip, lane, values);
             sync_warp(FULL);
             let key = staged_vectors::<K, VK, UK>(keys, lane, strip);
+            let item = staged_vectors::<Op::Item, V, U>(values, lane, strip);
             let below = shuffle_up(FULL, key[UK - 1][VK - 1], 1);
             if lane > 0 {
                 earlier = below;
@@ -185,19 +189,32 @@ pub unsafe fn runs<K, E, Op, const VK: usize, const UK: usize, const V: usize, c
                 earlier = key;
                 i += 1;
             }
-            let item = staged_vectors::<Op::Item, V, U>(values, lane, strip);
+            (run, here) = before_lane(heads.count_ones(), lane);
+            sync_warp(FULL);
+            let mut place = run;
             let mut value = op.op.lift(item[0][0], index(0));
+            if heads & 1 != 0 {
+                put(keys, padded(place), key[0][0]);
+                place += 1;
+            }
             let mut i = 1;
             while i < U * V {
                 let (item, index) = (item[i / V][i % V], index(i as u32));
-                value = if heads >> i & 1 != 0 {
-                    op.op.lift(item, index)
+                if heads >> i & 1 != 0 {
+                    put(keys, padded(place), key[i / VK][i % VK]);
+                    if place > run {
+                        put(values, padded(place), op.op.finish(value));
+                    } else {
+                        leading = value;
+                    }
+                    place += 1;
+                    value = op.op.lift(item, index);
                 } else {
-                    op.op.push(value, item, index)
-                };
+                    value = op.op.push(value, item, index);
+                }
                 i += 1;
             }
-            scanned = neighbours(op, RunsSoFar::new(heads.count_ones() as u64, value), lane, LANES, LANES);
+            scanned = neighbours(op, RunsSoFar::new((place - run) as u64, value), lane, LANES, LANES);
         }
     } else if count > 0 {
         cold_path();
@@ -222,12 +239,15 @@ pub unsafe fn runs<K, E, Op, const VK: usize, const UK: usize, const V: usize, c
             };
             let begins = (i == 0 && first) || !op.equality.same(earlier, key);
             earlier = key;
-            heads |= (begins as u32) << i;
             let value = if i == 0 || begins {
                 op.op.lift(item, index(i))
             } else {
                 op.op.push(scanned.value(), item, index(i))
             };
+            if begins && heads == 0 && i > 0 {
+                leading = scanned.value();
+            }
+            heads |= (begins as u32) << i;
             scanned = RunsSoFar::new(heads.count_ones() as u64, value);
             i += 1;
         }
@@ -307,35 +327,20 @@ pub unsafe fn runs<K, E, Op, const VK: usize, const UK: usize, const V: usize, c
     // SAFETY: all lanes are here.
     let neighbour = unsafe { shuffle_up(FULL, behind, 1) };
     let running = if lane == 0 { before } else { neighbour };
-    let base = before.heads();
+    // What the run has come to that ends where the first one begins in the strip.
+    let ended =
+        if heads != 0 && heads & 1 == 0 { op.op.combine(running.value(), leading) } else { running.value() };
     if whole {
-        // SAFETY: all lanes are here.
-        let here = (unsafe { shuffle_idx(FULL, behind.heads(), LANES - 1) } - base) as u32;
-        let mut run = (running.heads() - base) as u32;
-        let mut value = running.value();
-        // Once more: in the meantime registers are worth more than shared memory's time.
-        // SAFETY: the warp's own; all lanes are here, and have what they staged before any of it is replaced.
-        unsafe {
-            let key = staged_vectors::<K, VK, UK>(keys, lane, strip);
-            let item = staged_vectors::<Op::Item, V, U>(values, lane, strip);
-            sync_warp(FULL);
-            let mut i = 0;
-            while i < U * V {
-                let (item, index) = (item[i / V][i % V], index(i as u32));
-                if heads >> i & 1 != 0 {
-                    put(keys, padded(run), key[i / VK][i % VK]);
-                    if i > 0 || !first {
-                        put(values, padded(run), op.op.finish(value));
-                    }
-                    run += 1;
-                    value = op.op.lift(item, index);
-                } else {
-                    value = op.op.push(value, item, index);
-                }
-                i += 1;
-            }
-            sync_warp(FULL);
+        if here == 0 {
+            return;
         }
+        if heads != 0 && !first {
+            // SAFETY: the run's own place.
+            unsafe { put(values, padded(run), op.op.finish(ended)) };
+        }
+        // SAFETY: all lanes are here.
+        unsafe { sync_warp(FULL) };
+        let base = before.heads();
         let (out_keys, out_values) =
             (params.out_keys.wrapping_add(base as usize), params.out_values.wrapping_add(base as usize));
         let mut r = lane;
@@ -353,13 +358,14 @@ pub unsafe fn runs<K, E, Op, const VK: usize, const UK: usize, const V: usize, c
         }
     } else {
         cold_path();
-        let (mut run, mut value) = (running.heads(), running.value());
+        let (mut run, mut value) = (running.heads(), ended);
         let mut i = 0;
         while i < mine {
             nounroll();
+            let begins = heads >> i & 1 != 0;
             // SAFETY: an item that there is.
             let item = unsafe { get::<Op::Item>(values, place::<Op::Item, false>(lane, i, strip)) };
-            if heads >> i & 1 != 0 {
+            if begins {
                 // SAFETY: a key that there is; the runs' own places.
                 unsafe {
                     let key = get::<K>(keys, place::<K, false>(lane, i, strip));
@@ -371,12 +377,33 @@ pub unsafe fn runs<K, E, Op, const VK: usize, const UK: usize, const V: usize, c
                 }
                 run += 1;
                 value = op.op.lift(item, index(i));
-            } else {
+            } else if run > running.heads() {
                 value = op.op.push(value, item, index(i));
             }
             i += 1;
         }
     }
+}
+
+/// How many there are in the lanes before, and in all.
+///
+/// # Safety
+///
+/// All lanes of the warp call.
+#[inline(always)]
+unsafe fn before_lane(count: u32, lane: u32) -> (u32, u32) {
+    let mut sum = count;
+    let mut step = 1;
+    while step < LANES {
+        // SAFETY: all lanes are here.
+        let left = unsafe { shuffle_up(FULL, sum, step) };
+        if lane >= step {
+            sum += left;
+        }
+        step *= 2;
+    }
+    // SAFETY: all lanes are here.
+    (sum - count, unsafe { shuffle_idx(FULL, sum, LANES - 1) })
 }
 
 /// Draws a tile, all before it having been drawn, and the launch's epoch. The block that draws the last one makes the counter ready

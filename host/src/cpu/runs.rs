@@ -100,14 +100,18 @@ impl<K: Plain, E: Equality<K>, Op: Monoid> Pairs<'_, K, E, Op> {
                 if at >= end {
                     break;
                 }
+                let mut inside = None;
                 for i in at..end.min(at + tiling.strip as usize) {
                     let item = self.item(i);
                     if self.begins(i) {
-                        let heads = running.map_or(0, |running| running.heads());
-                        each(heads, running.map(|running| running.value()), i);
+                        let ended = match inside {
+                            Some(inside) => Some(join(running, inside)),
+                            None => running,
+                        };
+                        each(ended.map_or(0, |ended| ended.heads()), ended.map(|ended| ended.value()), i);
                     }
-                    running = Some(match running {
-                        Some(running) => op.push(running, item, i as u64),
+                    inside = Some(match inside {
+                        Some(inside) => op.push(inside, item, i as u64),
                         None => op.lift(item, i as u64),
                     });
                 }
