@@ -100,6 +100,11 @@ pub const fn few_lanes<Op: Monoid>(threads: u32, blocks: u32) -> u32 {
     }
 }
 
+/// Items in what a thread loads at once: a vector of the canonical tree, or what suits the operator where no tree is kept.
+pub const fn at_once<Op: Monoid>() -> usize {
+    if Op::ANY_ORDER { Op::AT_ONCE } else { vector_len(size_of::<Op::Item>()) }
+}
+
 /// One entry point of an operator.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
@@ -584,10 +589,11 @@ macro_rules! __simulated {
 #[macro_export]
 macro_rules! __body {
     ($op:ty, reduce_one, $params:expr) => {
-        $crate::device::reduce_one::<$op, { $crate::__vector!($op) }, { $crate::device::VECTORS_IN_FLIGHT }>(
-            $params,
-            $crate::__shared!($op),
-        )
+        $crate::device::reduce_one::<
+            $op,
+            { $crate::export::at_once::<$op>() },
+            { $crate::device::VECTORS_IN_FLIGHT },
+        >($params, $crate::__shared!($op))
     };
     ($op:ty, reduce_short, $params:expr) => {
         $crate::__chunks!($op, $crate::monoid::tree::SHORT_GROUPS, $params)
@@ -603,11 +609,11 @@ macro_rules! __body {
 #[macro_export]
 macro_rules! __chunks {
     ($op:ty, $groups:expr, $params:expr) => {
-        $crate::device::reduce_chunks::<$op, { $crate::__vector!($op) }, { $crate::device::VECTORS_IN_FLIGHT }>(
-            $params,
-            $groups,
-            $crate::__shared!($op),
-        )
+        $crate::device::reduce_chunks::<
+            $op,
+            { $crate::export::at_once::<$op>() },
+            { $crate::device::VECTORS_IN_FLIGHT },
+        >($params, $groups, $crate::__shared!($op))
     };
 }
 
@@ -619,7 +625,7 @@ macro_rules! __chunks {
     ($op:ty, $groups:expr, $params:expr) => {
         $crate::device::simulate_chunks::<
             $op,
-            { $crate::__vector!($op) },
+            { $crate::export::at_once::<$op>() },
             { $crate::device::VECTORS_IN_FLIGHT },
         >($params, $crate::__shared!($op))
     };
