@@ -44,6 +44,15 @@ impl Descriptor {
             commutative: Op::COMMUTATIVE as u64,
         }
     }
+
+    /// Do the types have the same sizes and alignments, whatever they are?
+    pub const fn alike(&self, other: &Descriptor) -> bool {
+        same_size(&self.operator, &other.operator)
+            && same_size(&self.item, &other.item)
+            && same_size(&self.acc, &other.acc)
+            && same_size(&self.output, &other.output)
+            && self.commutative == other.commutative
+    }
 }
 
 // SAFETY: repr(C), u64 only.
@@ -51,6 +60,10 @@ unsafe impl Plain for Descriptor {}
 
 const fn layout<T: Plain>() -> [u64; 3] {
     [size_of::<T>() as u64, align_of::<T>() as u64, T::LAYOUT]
+}
+
+const fn same_size(a: &[u64; 3], b: &[u64; 3]) -> bool {
+    a[0] == b[0] && a[1] == b[1]
 }
 
 /// In launch bounds: no bound, but what a block will have, for which the registers are to suffice without.

@@ -281,7 +281,7 @@ macro_rules! wrapping {
 #[inline(always)]
 fn magnitudes_of_bytes(word: u32) -> u32 {
     let negative = word >> 7 & 0x0101_0101;
-    (word ^ negative * 0xff) + negative
+    (word ^ (negative * 0xff)) + negative
 }
 
 /// Four items of a byte each as words: for no other items, nor any other number of them.
