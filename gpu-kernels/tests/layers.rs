@@ -651,7 +651,9 @@ fn sinks_combine_threads_warps_and_blocks_in_their_order() {
             unsafe { sink.flush(meeting, slots.0, slots.1, slots.2) };
         });
         let of_thread = |t: u32| {
-            left_to_right((0..ROUNDS).map(|round| drawn(t, round, 1).map(|_| Grouping::value(t * ROUNDS + round))))
+            left_to_right(
+                (0..ROUNDS).map(|round| drawn(t, round, 1).map(|_| Grouping::value(t * ROUNDS + round))),
+            )
         };
         let of_warp = |warp: u32| pairwise_present((warp * 32..warp * 32 + 32).map(of_thread).collect());
         let of_block = |block: u32| {
@@ -691,7 +693,10 @@ fn tagged_sinks_combine_lanes_warps_and_blocks_in_their_order() {
                     left_to_right((block * warps..(block + 1) * warps).map(|warp| of_warp(warp, tag)))
                 };
                 let expected = over_blocks((0..blocks).map(of_block).collect());
-                assert_eq!(found[tag as usize], expected, "tag {tag} of {tags}, {blocks} blocks of {threads}");
+                assert_eq!(
+                    found[tag as usize], expected,
+                    "tag {tag} of {tags}, {blocks} blocks of {threads}"
+                );
             }
         }
     }

@@ -31,6 +31,7 @@ pub use workspace::Workspace;
 pub(crate) use array::CudaArray;
 pub(crate) use context::{Context, devices};
 pub(crate) use gpu::Gpu;
+pub(crate) use kernels::Loaded;
 pub(crate) use reduce::Launcher;
 pub(crate) use runs::RunLauncher;
 pub(crate) use scans::ScanLauncher;
