@@ -58,6 +58,12 @@ const KEYS: Suite = Suite {
     folder: "host",
 };
 
+/// Those of streams and of arrays in parts.
+const SINKS: Suite = Suite {
+    build: &["--package", "warpfold-host", "--no-default-features", "--test", "sinks"],
+    folder: "host",
+};
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct List {
@@ -82,6 +88,9 @@ struct Mutant {
     /// Which occurrence is replaced, from 1.
     #[serde(default = "one")]
     nth: usize,
+    /// Is it about parts of more, which the tests of sinks find?
+    #[serde(default)]
+    part: bool,
 }
 
 fn one() -> usize {
@@ -92,6 +101,7 @@ impl Mutant {
     /// The tests that must find it.
     fn suite(&self) -> &'static Suite {
         match self.file.as_str() {
+            _ if self.part => &SINKS,
             "tags.rs" | "scan/runs.rs" => &KEYS,
             "beside.rs" => &SEGMENTS,
             file if file.starts_with("segments/") => &SEGMENTS,
@@ -145,7 +155,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let copy = Copy::new(workspace)?;
     let limit = Duration::from_secs(options.timeout);
 
-    for suite in [&KERNELS, &SEGMENTS] {
+    for suite in [&KERNELS, &SEGMENTS, &KEYS, &SINKS] {
         if !mutants.iter().any(|mutant| std::ptr::eq(mutant.suite(), suite)) {
             continue;
         }
