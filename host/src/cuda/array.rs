@@ -90,14 +90,15 @@ impl Pump {
 
     /// Waits for all that it has been given. The context is current.
     fn wait(&self) -> Result<(), Error> {
-        let streams = self.windows.iter().map(|window| window.stream).chain([self.copies]);
+        let mut result = Ok(());
         // All of them, also after an error.
-        streams.fold(Ok(()), |result, stream| {
+        for stream in self.windows.iter().map(|window| window.stream).chain([self.copies]) {
             // SAFETY: our own streams.
             let waited =
                 unsafe { self.context.synchronize(stream, || "waiting for an array's chunks".into()) };
-            result.and(waited)
-        })
+            result = result.and(waited);
+        }
+        result
     }
 }
 
