@@ -25,7 +25,13 @@ mod scans {
 }
 
 #[cfg(feature = "cuda")]
+mod lines {
+    include!(concat!(env!("OUT_DIR"), "/lines.rs"));
+}
+
+#[cfg(feature = "cuda")]
 mod compiled {
+    pub use super::lines::MODULES as SCAN_LINES;
     pub use super::scans::MODULES as SCANS;
     pub use super::segments::MODULES as SEGMENTS;
     use super::{core, more};
@@ -49,6 +55,7 @@ mod compiled {
 mod compiled {
     pub static MODULES: &[crate::module::Module] = &[];
     pub static SCANS: &[crate::module::Module] = &[];
+    pub static SCAN_LINES: &[crate::module::Module] = &[];
     pub static SEGMENTS: &[crate::module::Module] = &[];
 }
 
@@ -60,6 +67,10 @@ pub static SEGMENTS: Kernels = Kernels { table: &warpfold_builtins::SEGMENTS, mo
 
 /// The same for scans.
 pub static SCANS: Kernels = Kernels { table: &warpfold_builtins::SCANS, modules: compiled::SCANS };
+
+/// The same for scans of many lines at once.
+pub static SCAN_LINES: Kernels =
+    Kernels { table: &warpfold_builtins::SCAN_LINES, modules: compiled::SCAN_LINES };
 
 /// A place to compute, the CPU, a GPU or the simulator, that knows the built-in operators. Cheap to clone, usable from any thread.
 ///
@@ -159,6 +170,7 @@ impl Engine {
         engine.load(BUILTINS);
         engine.load(SEGMENTS);
         engine.load(SCANS);
+        engine.load(SCAN_LINES);
         Engine(engine)
     }
 }

@@ -21,7 +21,7 @@
 
 mod engine;
 
-pub use engine::{BUILTINS, Engine, SCANS, SEGMENTS};
+pub use engine::{BUILTINS, Engine, SCAN_LINES, SCANS, SEGMENTS};
 #[cfg(feature = "cuda")]
 pub use warpfold_host::cuda;
 pub use warpfold_host::{

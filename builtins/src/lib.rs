@@ -8,6 +8,8 @@
 
 #[cfg(any(feature = "core", not(target_arch = "nvptx64")))]
 mod core;
+#[cfg(any(feature = "lines", not(target_arch = "nvptx64")))]
+mod lines;
 #[cfg(any(feature = "more", not(target_arch = "nvptx64")))]
 mod more;
 #[cfg(any(feature = "scans", not(target_arch = "nvptx64")))]
@@ -17,6 +19,8 @@ mod segments;
 #[cfg(not(target_arch = "nvptx64"))]
 mod table;
 
+#[cfg(not(target_arch = "nvptx64"))]
+pub use lines::TABLE as SCAN_LINES;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use scans::TABLE as SCANS;
 #[cfg(not(target_arch = "nvptx64"))]
