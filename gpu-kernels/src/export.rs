@@ -313,9 +313,9 @@ macro_rules! scan_kernels {
 /// Exports operators' kernels for scans of many lines: `scan_line_kernels! { pub static TABLE: sum_f32_lines => Sum<f32>, ... }`.
 ///
 /// As [`scan_kernels!`](crate::scan_kernels), beside which they stand: without them, scans of short rows, of columns and of
-/// segments are right, and slower. Each line emits the entry points `NAME__segments_forward` and `NAME__segments_reverse`
-/// (see [`scan::segments`](crate::scan::segments)), `NAME__columns_forward` and `NAME__columns_reverse`
-/// ([`scan::columns`](crate::scan::columns)).
+/// segments are right, and slower. Each line emits the entry points `NAME__rows_forward` and `NAME__segments_forward`
+/// (see [`scan::segments`](crate::scan::segments)), `NAME__columns_forward`
+/// ([`scan::columns`](crate::scan::columns)), and the same three with `reverse`.
 #[macro_export]
 macro_rules! scan_line_kernels {
     ($(#[$meta:meta])* $vis:vis static $table:ident: $($name:ident => $op:ty),+ $(,)?) => {
@@ -324,10 +324,12 @@ macro_rules! scan_line_kernels {
             const _: () = {
                 #[unsafe(export_name = concat!(stringify!($name), "__descriptor"))]
                 static DESCRIPTOR: $crate::export::Descriptor = $crate::export::Descriptor::of::<$op>();
-                $crate::__scan_line_entry!($name, $op, segments::SegmentParams, segments_forward);
-                $crate::__scan_line_entry!($name, $op, segments::SegmentParams, segments_reverse);
-                $crate::__scan_line_entry!($name, $op, columns::ColumnParams, columns_forward);
-                $crate::__scan_line_entry!($name, $op, columns::ColumnParams, columns_reverse);
+                $crate::__scan_line_entry!($name, $op, segments::SegmentParams, rows_forward, rows_bounds);
+                $crate::__scan_line_entry!($name, $op, segments::SegmentParams, rows_reverse, rows_bounds);
+                $crate::__scan_line_entry!($name, $op, segments::SegmentParams, segments_forward, cells_bounds);
+                $crate::__scan_line_entry!($name, $op, segments::SegmentParams, segments_reverse, cells_bounds);
+                $crate::__scan_line_entry!($name, $op, columns::ColumnParams, columns_forward, launch_bounds);
+                $crate::__scan_line_entry!($name, $op, columns::ColumnParams, columns_reverse, launch_bounds);
             };
         )+
 
@@ -337,6 +339,8 @@ macro_rules! scan_line_kernels {
             krate: env!("CARGO_PKG_NAME"),
             exports: &[$(
                 $crate::export::Export::in_family::<$op>(stringify!($name), $crate::export::Family::ScanLines, &[
+                    $crate::__scan_line_simulated!($op, rows_forward),
+                    $crate::__scan_line_simulated!($op, rows_reverse),
                     $crate::__scan_line_simulated!($op, segments_forward),
                     $crate::__scan_line_simulated!($op, segments_reverse),
                     $crate::__scan_line_simulated!($op, columns_forward),
@@ -351,7 +355,7 @@ macro_rules! scan_line_kernels {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __scan_line_entry {
-    ($name:ident, $op:ty, $module:ident :: $params:ident, $kernel:ident) => {
+    ($name:ident, $op:ty, $module:ident :: $params:ident, $kernel:ident, $bounds:ident) => {
         const _: () = {
             #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel)))]
             unsafe extern "ptx-kernel" fn entry(params: $crate::scan::$module::$params<$op>) {
@@ -359,7 +363,10 @@ macro_rules! __scan_line_entry {
                 unsafe { $crate::__scan_line_body!($op, $kernel, &params) }
             }
             #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel), "__launch_bounds"))]
-            static LAUNCH_BOUNDS: u32 = $crate::scan::$module::launch_bounds::<$op>();
+            static LAUNCH_BOUNDS: u32 = $crate::scan::$module::$bounds::<$op>();
+            // What is kept across a look-back; not in loops.
+            #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel), "__allow_stack"))]
+            static STACK: u32 = $crate::scan::$module::STACK;
         };
     };
 }
@@ -381,6 +388,12 @@ macro_rules! __scan_line_simulated {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __scan_line_body {
+    ($op:ty, rows_forward, $params:expr) => {
+        $crate::__scan_segments_body!($op, rows_forward, $params)
+    };
+    ($op:ty, rows_reverse, $params:expr) => {
+        $crate::__scan_segments_body!($op, rows_reverse, $params)
+    };
     ($op:ty, segments_forward, $params:expr) => {
         $crate::__scan_segments_body!($op, segments_forward, $params)
     };

@@ -15,7 +15,7 @@ use warpfold_monoid::{
 use warpfold_simt::{
     global::{self, hint::NoAllocate},
     grid,
-    hint::nounroll,
+    hint::{nounroll, opaque},
     shared::Shared,
     thread::{block_idx_x, sync_threads, thread_idx_x},
     warp::{FULL, shuffle_idx, warp_vote_ballot},
@@ -68,6 +68,9 @@ pub struct Shape {
     /// How many windows of these columns; or, where a column is one window, how many sets of columns.
     pub sets: u32,
 }
+
+/// Bytes of stack that an entry may use: strips in registers leave few for a look-back.
+pub const STACK: u32 = 128;
 
 /// Threads of a block.
 pub const THREADS: u32 = 512;
@@ -231,14 +234,12 @@ unsafe fn columns<Op, O, const V: usize, const U: usize, const REVERSE: bool>(
     };
     let from = origin.wrapping_add(index(0).wrapping_mul(inner) as usize);
     let (input, output) = (params.input.wrapping_add(from), params.output.wrapping_add(from));
-    let load = |i: usize| {
+    let mut next = input;
+    let mut load = |i: usize| {
         // SAFETY: an item that there is, if it is asked for.
-        unsafe {
-            global::load_if::<NoAllocate, Op::Item>(
-                (i as u32) < mine,
-                input.wrapping_offset(i as isize * step),
-            )
-        }
+        let item = unsafe { global::load_if::<NoAllocate, Op::Item>((i as u32) < mine, next) };
+        next = next.wrapping_offset(step);
+        item
     };
     let mut held = [[const { MaybeUninit::<Op::Item>::uninit() }; V]; U];
     let mut value = op.identity();
@@ -356,13 +357,28 @@ unsafe fn columns<Op, O, const V: usize, const U: usize, const REVERSE: bool>(
         }
     }
     let exclusive = params.exclusive != 0;
+    // Not known to be the same, lest the distances of all items be kept in registers from their loads on.
+    let step = {
+        let step = step as u64;
+        ((opaque((step >> 32) as u32) as u64) << 32 | opaque(step as u32) as u64) as isize
+    };
+    let (mut next, mut result_to) = (input, output);
     let mut u = 0;
     while u < U {
         if !const { is_held::<Op>() } {
             nounroll();
         }
-        let vector: [MaybeUninit<Op::Item>; V] =
-            if const { is_held::<Op>() } { held[u] } else { core::array::from_fn(|slot| load(u * V + slot)) };
+        let vector: [MaybeUninit<Op::Item>; V] = if const { is_held::<Op>() } {
+            held[u].map(unrelated)
+        } else {
+            core::array::from_fn(|slot| {
+                // SAFETY: as before.
+                let item =
+                    unsafe { global::load_if::<NoAllocate, Op::Item>(((u * V + slot) as u32) < mine, next) };
+                next = next.wrapping_offset(step);
+                item
+            })
+        };
         let mut slot = 0;
         while slot < V {
             let i = u * V + slot;
@@ -384,13 +400,25 @@ unsafe fn columns<Op, O, const V: usize, const U: usize, const REVERSE: bool>(
                     op.finish_empty()
                 };
                 // SAFETY: the item's result, which is the thread's.
-                unsafe { global::store(output.wrapping_offset(i as isize * step), result) };
+                unsafe { global::store(result_to, result) };
                 running = with;
             }
+            result_to = result_to.wrapping_offset(step);
             slot += 1;
         }
         u += 1;
     }
+}
+
+/// An item, of which the compiler does not know that it has seen it: what has been computed from it, such as its
+/// conversion to a wider type, is computed again rather than kept.
+#[inline(always)]
+fn unrelated<T: Plain>(item: MaybeUninit<T>) -> MaybeUninit<T> {
+    if !cfg!(target_arch = "nvptx64") || size_of::<T>() != 4 {
+        return item;
+    }
+    // SAFETY: 4 bytes either way; what is not there is any bits of a register, as `load_if` has it on the device.
+    unsafe { core::mem::transmute_copy(&opaque(core::mem::transmute_copy(&item))) }
 }
 
 /// Folds those of a strip's items from number `first` on that are there.

@@ -68,6 +68,18 @@ pub struct SegmentParams<Op: Monoid> {
     pub op: Op,
 }
 
+impl<Op: Monoid> SegmentParams<Op> {
+    #[inline(always)]
+    fn form(&self) -> Form<Op::Acc> {
+        Form {
+            exclusive: self.exclusive != 0,
+            has_initial: self.has_initial != 0,
+            initial: self.initial,
+            ends_early: false,
+        }
+    }
+}
+
 /// Records of a cell: of the first tile of a segment, of a later one, and of a group of tiles that ends there.
 const CELL_RECORDS: u64 = 3;
 
@@ -83,11 +95,18 @@ pub const fn cell_pairs(acc_bytes: usize) -> u64 {
     CELL_RECORDS * record_pairs(acc_bytes) as u64
 }
 
+/// Bytes of stack that an entry may use.
+pub const STACK: u32 = 128;
+
 /// Items that a thread asks shared memory for at once.
 const BATCH: usize = 4;
 
 /// Vectors that a thread has in flight while a tile is filled.
-const IN_FLIGHT: usize = 4;
+const fn in_flight<T>() -> usize {
+    // A register for each item, however narrow.
+    let vectors = 16 / vector_len(size_of::<T>());
+    if vectors > 4 { 4 } else { vectors }
+}
 
 /// Places of a tile's items in shared memory, and words that they take.
 const fn image_words<T>(items: usize) -> usize {
@@ -149,14 +168,19 @@ pub const fn fits<Op: Monoid>() -> bool {
     bytes <= STATIC_LIMIT && size_of::<Op::Acc>() <= 16
 }
 
-/// The kernels' launch bounds: those of arrays, of blocks that have more shared memory each.
-pub const fn launch_bounds<Op: Monoid>() -> u32 {
-    let threads = Tiling::of::<Op>().threads;
-    let blocks = match size_of::<Op::Acc>() {
-        0..=8 => 4,
-        _ => 3,
-    };
-    threads | blocks << 16
+/// The launch bounds of kernels for rows: as many blocks a multiprocessor as those of arrays have.
+pub const fn rows_bounds<Op: Monoid>() -> u32 {
+    bounds::<Op>(4)
+}
+
+/// Those of kernels for segments of any lengths, which have more to keep.
+pub const fn cells_bounds<Op: Monoid>() -> u32 {
+    bounds::<Op>(3)
+}
+
+const fn bounds<Op: Monoid>(blocks: u32) -> u32 {
+    let blocks = if size_of::<Op::Acc>() <= 8 { blocks } else { blocks - 1 };
+    Tiling::of::<Op>().threads | blocks << 16
 }
 
 /// What shared memory a block has.
@@ -255,12 +279,42 @@ impl Ledger for CellLedger {
     }
 }
 
-/// Scans segments from left to right: [`SegmentParams::rows`] rows to a block, or a cell.
+/// Scans short rows from left to right, [`SegmentParams::rows`] to a block.
 ///
 /// # Safety
 ///
 /// The operator [`fits`]. The whole block of [`Tiling::threads`] calls, and the grid has a block for each
-/// [`SegmentParams::rows`] rows or for each [`cell`] of items. Items are readable and results writable; unless they are the
+/// [`SegmentParams::rows`] rows, of at most a tile together. Items are readable and results writable; unless they are the
+/// same memory, item for item, they do not overlap. `room` is not in use.
+#[inline(always)]
+pub unsafe fn rows_forward<Op: Monoid, const V: usize, const U: usize, const VO: usize, const UO: usize>(
+    params: &SegmentParams<Op>,
+    room: SegmentRoom<Op::Acc>,
+) {
+    // SAFETY: the caller's promise.
+    unsafe { rows::<Op, Op, V, U, VO, UO, false>(params, &params.op, room) }
+}
+
+/// The same from right to left.
+///
+/// # Safety
+///
+/// As for [`rows_forward`].
+#[inline(always)]
+pub unsafe fn rows_reverse<Op: Monoid, const V: usize, const U: usize, const VO: usize, const UO: usize>(
+    params: &SegmentParams<Op>,
+    room: SegmentRoom<Op::Acc>,
+) {
+    // SAFETY: the caller's promise.
+    unsafe { rows::<Op, Reversed<Op>, V, U, VO, UO, true>(params, &Reversed(params.op), room) }
+}
+
+/// Scans segments of any lengths from left to right, a cell to a block.
+///
+/// # Safety
+///
+/// The operator [`fits`]. The whole block of [`Tiling::threads`] calls, and the grid has a block for each
+/// [`cell`] of items. Items are readable and results writable; unless they are the
 /// same memory, item for item, they do not overlap. Offsets never decrease, and none is more than `len`. `counter` and
 /// `records` belong to this launch alone. `room` is not in use.
 #[inline(always)]
@@ -275,7 +329,7 @@ pub unsafe fn segments_forward<
     room: SegmentRoom<Op::Acc>,
 ) {
     // SAFETY: the caller's promise.
-    unsafe { segments::<Op, Op, V, U, VO, UO, false>(params, &params.op, room) }
+    unsafe { cells::<Op, Op, V, U, VO, UO, false>(params, &params.op, room) }
 }
 
 /// The same from right to left.
@@ -295,14 +349,42 @@ pub unsafe fn segments_reverse<
     room: SegmentRoom<Op::Acc>,
 ) {
     // SAFETY: the caller's promise.
-    unsafe { segments::<Op, Reversed<Op>, V, U, VO, UO, true>(params, &Reversed(params.op), room) }
+    unsafe { cells::<Op, Reversed<Op>, V, U, VO, UO, true>(params, &Reversed(params.op), room) }
+}
+
+/// # Safety
+///
+/// As for [`rows_forward`]; `op` combines as rows are walked.
+#[inline(always)]
+unsafe fn rows<Op, O, const V: usize, const U: usize, const VO: usize, const UO: usize, const REVERSE: bool>(
+    params: &SegmentParams<Op>,
+    op: &O,
+    room: SegmentRoom<Op::Acc>,
+) where
+    Op: Monoid,
+    O: Monoid<Item = Op::Item, Acc = Op::Acc, Output = Op::Output>,
+{
+    if !const { fits::<Op>() } {
+        return;
+    }
+    grid::let_next_start();
+    grid::wait_for_previous();
+    let SegmentParams { input, output, len, n, segments: count, rows, .. } = *params;
+    let bounds = Bounds::<REVERSE> { offsets: core::ptr::null(), count, n, len };
+    let from = block_idx_x() as u64 * rows as u64;
+    let to = count.min(from + rows as u64);
+    let (begin, end) = (from * n, to * n);
+    let memory = if REVERSE { len - end } else { begin } as usize;
+    let ends = (input.wrapping_add(memory), output.wrapping_add(memory));
+    // SAFETY: the caller's promise; the whole block is here.
+    unsafe { pack::<Op, O, V, VO, REVERSE>(op, params.form(), bounds, (from, to), (begin, end), ends, room) }
 }
 
 /// # Safety
 ///
 /// As for [`segments_forward`]; `op` combines as segments are walked.
 #[inline(always)]
-unsafe fn segments<
+unsafe fn cells<
     Op,
     O,
     const V: usize,
@@ -324,120 +406,105 @@ unsafe fn segments<
     grid::wait_for_previous();
     let tile = const { Tiling::of::<Op>() }.tile();
     let SegmentParams { input, output, len, offsets, n, .. } = *params;
-    let by_rows = offsets.is_null();
     // SAFETY: a number in device memory.
     let count = if params.count.is_null() { params.segments } else { unsafe { global::load(params.count) } };
     let bounds = Bounds::<REVERSE> { offsets, count, n, len };
-    let form = Form {
-        exclusive: params.exclusive != 0,
-        has_initial: params.has_initial != 0,
-        initial: params.initial,
-        ends_early: false,
-    };
-
+    let form = params.form();
     // The segments that are packed, and between which positions they lie.
     let (mut begin, mut end) = (0, 0);
     let (from, mut to);
-    if by_rows {
-        from = block_idx_x() as u64 * params.rows as u64;
-        to = count.min(from + params.rows as u64);
-        (begin, end) = (from * n, to * n);
-    } else {
-        let thread = thread_idx_x();
-        let (warp, lane) = (thread / LANES, thread % LANES);
-        let each = const { record_pairs(size_of::<Op::Acc>()) } as u64;
-        let used = grid_dim_x() as u64 * CELL_RECORDS * each;
-        // SAFETY: the launch's own counter and records; the whole block is here.
-        let (number, epoch) =
-            unsafe { draw(params.counter, (params.records, params.capacity), used, room.tile.drawn) };
-        let size = const { cell::<Op>() };
-        let first = number as u64 * size;
-        let last = len.min(first + size);
-        let warps = const { Tiling::of::<Op>() }.warps();
-        let mut which = warp;
-        while which < 2 {
-            nounroll();
-            // SAFETY: the whole warp is here; a slot of its own.
-            unsafe {
-                let found = bounds.first_from(if which == 0 { first } else { last }, lane);
-                if lane == 0 {
-                    room.found.write(which as usize, found);
-                }
-            }
-            which += warps;
-        }
-        sync_threads();
-        // SAFETY: written before the barrier; at most `count`.
+    let thread = thread_idx_x();
+    let (warp, lane) = (thread / LANES, thread % LANES);
+    let each = const { record_pairs(size_of::<Op::Acc>()) } as u64;
+    let used = grid_dim_x() as u64 * CELL_RECORDS * each;
+    // SAFETY: the launch's own counter and records; the whole block is here.
+    let (number, epoch) =
+        unsafe { draw(params.counter, (params.records, params.capacity), used, room.tile.drawn) };
+    let size = const { cell::<Op>() };
+    let first = number as u64 * size;
+    let last = len.min(first + size);
+    let warps = const { Tiling::of::<Op>() }.warps();
+    let mut which = warp;
+    while which < 2 {
+        nounroll();
+        // SAFETY: the whole warp is here; a slot of its own.
         unsafe {
-            from = room.found.read(0);
-            to = room.found.read(1);
-            let behind = to.min(count);
-            if from < behind {
-                (begin, end) = (bounds.at(from), bounds.at(behind));
+            let found = bounds.first_from(if which == 0 { first } else { last }, lane);
+            if lane == 0 {
+                room.found.write(which as usize, found);
             }
-            // More than a tile: the last of them, which ends behind the cell, by itself.
-            let split = end - begin > tile;
-            let continues = from > 0 && from <= count;
-            let (own, of_last) =
-                (number as u64 * CELL_RECORDS * each, if split { bounds.at(to - 1) } else { 0 });
-            let (of_earlier, its_end) =
-                if continues { (bounds.at(from - 1), bounds.at(from)) } else { (first, first) };
-            if thread == 0 {
-                // What earlier launches left is gone, whatever this one has to say.
-                let mut which = 0;
-                while which < CELL_RECORDS {
-                    let record = params.records.wrapping_add((own + which * each) as usize);
-                    global::store_pair_relaxed_gpu(record, [0; 2]);
-                    which += 1;
-                }
-            }
-            let mut phase = 0;
-            while phase < 2 {
-                nounroll();
-                // First the tile that waits for none.
-                let (row, row_end, number) = if phase == 0 {
-                    (of_last, if split { end } else { of_last }, 0)
-                } else {
-                    (of_earlier, its_end, (first - of_earlier).div_ceil(tile))
-                };
-                let at = row + number * tile;
-                if at < row_end && at < last {
-                    let n = row_end - row;
-                    let memory = if REVERSE { len - row_end } else { row } as usize;
-                    let part = Part {
-                        items: input.wrapping_add(memory),
-                        results: output.wrapping_add(memory),
-                        n,
-                        stride: 1,
-                        tile: number as u32,
-                        tiles: n.div_ceil(tile) as u32,
-                        epoch,
-                    };
-                    let ledger = CellLedger {
-                        records: params.records,
-                        begin: row,
-                        tile,
-                        cell: size,
-                        pairs: CELL_RECORDS * each,
-                        each,
-                    };
-                    scan_tile::<Op, O, _, V, U, VO, UO, REVERSE>(op, form, part, ledger, room.tile);
-                }
-                sync_threads();
-                phase += 1;
-            }
-            if split {
-                (to, end) = (to - 1, of_last);
-            }
-            to = to.min(count);
         }
+        which += warps;
+    }
+    sync_threads();
+    // SAFETY: written before the barrier; at most `count`.
+    unsafe {
+        from = room.found.read(0);
+        to = room.found.read(1);
+        let behind = to.min(count);
+        if from < behind {
+            (begin, end) = (bounds.at(from), bounds.at(behind));
+        }
+        // More than a tile: the last of them, which ends behind the cell, by itself.
+        let split = end - begin > tile;
+        let continues = from > 0 && from <= count;
+        let (own, of_last) = (number as u64 * CELL_RECORDS * each, if split { bounds.at(to - 1) } else { 0 });
+        let (of_earlier, its_end) =
+            if continues { (bounds.at(from - 1), bounds.at(from)) } else { (first, first) };
+        if thread == 0 {
+            // What earlier launches left is gone, whatever this one has to say.
+            let mut which = 0;
+            while which < CELL_RECORDS {
+                let record = params.records.wrapping_add((own + which * each) as usize);
+                global::store_pair_relaxed_gpu(record, [0; 2]);
+                which += 1;
+            }
+        }
+        let mut phase = 0;
+        while phase < 2 {
+            nounroll();
+            // First the tile that waits for none.
+            let (row, row_end, number) = if phase == 0 {
+                (of_last, if split { end } else { of_last }, 0)
+            } else {
+                (of_earlier, its_end, (first - of_earlier).div_ceil(tile))
+            };
+            let at = row + number * tile;
+            if at < row_end && at < last {
+                let n = row_end - row;
+                let memory = if REVERSE { len - row_end } else { row } as usize;
+                let part = Part {
+                    items: input.wrapping_add(memory),
+                    results: output.wrapping_add(memory),
+                    n,
+                    stride: 1,
+                    tile: number as u32,
+                    tiles: n.div_ceil(tile) as u32,
+                    epoch,
+                };
+                let ledger = CellLedger {
+                    records: params.records,
+                    begin: row,
+                    tile,
+                    cell: size,
+                    pairs: CELL_RECORDS * each,
+                    each,
+                };
+                scan_tile::<Op, O, _, V, U, VO, UO, REVERSE>(op, form, part, ledger, room.tile);
+            }
+            sync_threads();
+            phase += 1;
+        }
+        if split {
+            (to, end) = (to - 1, of_last);
+        }
+        to = to.min(count);
     }
     if begin < end {
         let memory = if REVERSE { len - end } else { begin } as usize;
-        let (input, output) = (input.wrapping_add(memory), output.wrapping_add(memory));
-        let (segments, range) = ((from, to), (begin, end));
+        let ends = (input.wrapping_add(memory), output.wrapping_add(memory));
         // SAFETY: the caller's promise; the whole block is here, and shared memory is free since the barrier.
-        unsafe { pack::<Op, O, V, VO, REVERSE>(op, form, bounds, segments, range, (input, output), room) }
+        unsafe { pack::<Op, O, V, VO, REVERSE>(op, form, bounds, (from, to), (begin, end), ends, room) }
     }
 }
 
@@ -763,9 +830,10 @@ unsafe fn fill<T: Plain, const V: usize>(
     let mut next = thread;
     while next < vectors {
         nounroll();
-        let mut batch = [MaybeUninit::<[T; V]>::uninit(); IN_FLIGHT];
+        let in_flight = const { in_flight::<T>() };
+        let mut batch = [MaybeUninit::<[T; V]>::uninit(); 4];
         let mut u = 0;
-        while u < IN_FLIGHT {
+        while u < in_flight {
             let w = next + u as u32 * threads;
             let first = from.wrapping_add(w as usize * V);
             // SAFETY: an aligned vector that there is.
@@ -773,7 +841,7 @@ unsafe fn fill<T: Plain, const V: usize>(
             u += 1;
         }
         let mut u = 0;
-        while u < IN_FLIGHT {
+        while u < in_flight {
             let w = next + u as u32 * threads;
             if w < vectors {
                 // SAFETY: loaded under the same condition.
@@ -788,7 +856,7 @@ unsafe fn fill<T: Plain, const V: usize>(
             }
             u += 1;
         }
-        next += IN_FLIGHT as u32 * threads;
+        next += in_flight as u32 * threads;
     }
     let mut i = thread;
     while i < count - vectors * V as u32 {

@@ -131,8 +131,10 @@ impl ScanPlan {
         match (self.strategy, reverse) {
             (Strategy::Tiles, false) => ("forward", false),
             (Strategy::Tiles, true) => ("reverse", false),
-            (Strategy::Rows(_) | Strategy::Cells, false) => ("segments_forward", true),
-            (Strategy::Rows(_) | Strategy::Cells, true) => ("segments_reverse", true),
+            (Strategy::Rows(_), false) => ("rows_forward", true),
+            (Strategy::Rows(_), true) => ("rows_reverse", true),
+            (Strategy::Cells, false) => ("segments_forward", true),
+            (Strategy::Cells, true) => ("segments_reverse", true),
             (Strategy::Columns(_), false) => ("columns_forward", true),
             (Strategy::Columns(_), true) => ("columns_reverse", true),
         }
