@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let without = ["DOCS_RS", "WARPFOLD_WITHOUT_KERNELS"];
     without.iter().for_each(|name| println!("cargo:rerun-if-env-changed={name}"));
     if without.iter().any(|name| std::env::var_os(name).is_some()) {
-        for part in ["core.rs", "more.rs", "segments.rs", "scans.rs", "keys.rs"] {
+        for part in ["core.rs", "more.rs", "segments.rs", "scans.rs", "keys.rs", "lines.rs"] {
             std::fs::write(out.join(part), NO_MODULES)?;
         }
         return Ok(());
@@ -33,6 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ("segments", vec![old, new], vec![new]),
         ("scans", vec![old, new], vec![new]),
         ("keys", vec![old], vec![new]),
+        ("lines", vec![old, new], vec![new]),
     ];
     // Some of the parts alone, for who works on their kernels and does not want to wait for the others'.
     println!("cargo:rerun-if-env-changed=WARPFOLD_KERNEL_PARTS");

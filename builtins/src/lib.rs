@@ -10,6 +10,8 @@
 mod core;
 #[cfg(any(feature = "keys", not(target_arch = "nvptx64")))]
 mod keys;
+#[cfg(any(feature = "lines", not(target_arch = "nvptx64")))]
+mod lines;
 #[cfg(any(feature = "more", not(target_arch = "nvptx64")))]
 mod more;
 #[cfg(any(feature = "scans", not(target_arch = "nvptx64")))]
@@ -21,6 +23,7 @@ mod table;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use keys::{KEYS, TAGS};
+pub use lines::TABLE as SCAN_LINES;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use scans::TABLE as SCANS;
 #[cfg(not(target_arch = "nvptx64"))]
