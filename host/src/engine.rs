@@ -510,8 +510,8 @@ impl Engine {
         no_kernel(family, type_name::<Op>(), type_name::<Op::Item>())
     }
 
-    /// Frees the workspaces that launches no longer need, and those ready for captures. Waits for the device; not to
-    /// be called while any of the context's streams is being captured.
+    /// Frees the workspaces that launches no longer need, those ready for captures, and what long host arrays are sent
+    /// through. Waits for the device; not to be called while any of the context's streams is being captured.
     ///
     /// # Errors
     ///
@@ -520,6 +520,7 @@ impl Engine {
     pub fn trim(&self) -> Result<(), Error> {
         let gpu = self.gpu("trimming workspaces")?;
         let _current = gpu.context.enter_or_error()?;
+        gpu.trim_pumps();
         gpu.pool.trim()?;
         gpu.segment_pool.trim()?;
         gpu.tag_pool.trim()?;

@@ -156,9 +156,17 @@ impl Gpu {
         found
     }
 
-    /// Keeps an idle pump for the next array.
+    /// Keeps an idle pump for the next array, unless there is another: they take much memory.
     pub(super) fn keep_pump(&self, pump: Pump) {
-        lock(&self.pumps).push(pump);
+        let mut idle = lock(&self.pumps);
+        if idle.is_empty() {
+            idle.push(pump);
+        }
+    }
+
+    /// Frees idle pumps.
+    pub(crate) fn trim_pumps(&self) {
+        drop(self.take_pump(|_| false));
     }
 
     /// A workspace of a pool for a launch on a stream (none for no bytes), and whether the stream is being captured: then the
