@@ -8,6 +8,8 @@
 
 #[cfg(any(feature = "core", not(target_arch = "nvptx64")))]
 mod core;
+#[cfg(all(feature = "ladder", target_arch = "nvptx64"))]
+mod ladder;
 #[cfg(any(feature = "lines", not(target_arch = "nvptx64")))]
 mod lines;
 #[cfg(any(feature = "more", not(target_arch = "nvptx64")))]

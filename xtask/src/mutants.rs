@@ -52,6 +52,12 @@ const SEGMENTS: Suite = Suite {
     folder: "host",
 };
 
+/// Those of scans.
+const SCANS: Suite = Suite {
+    build: &["--package", "warpfold-host", "--no-default-features", "--test", "scan_sim"],
+    folder: "host",
+};
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct List {
@@ -85,7 +91,12 @@ fn one() -> usize {
 impl Mutant {
     /// The tests that must find it.
     fn suite(&self) -> &'static Suite {
-        if self.file.starts_with("segments/") || self.file == "beside.rs" { &SEGMENTS } else { &KERNELS }
+        match self.file.as_str() {
+            "beside.rs" => &SEGMENTS,
+            file if file.starts_with("segments/") => &SEGMENTS,
+            file if file.starts_with("scan") => &SCANS,
+            _ => &KERNELS,
+        }
     }
 
     /// The source with the fault in it.
@@ -134,7 +145,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let copy = Copy::new(workspace)?;
     let limit = Duration::from_secs(options.timeout);
 
-    for suite in [&KERNELS, &SEGMENTS] {
+    for suite in [&KERNELS, &SEGMENTS, &SCANS] {
         if !mutants.iter().any(|mutant| std::ptr::eq(mutant.suite(), suite)) {
             continue;
         }
@@ -317,7 +328,7 @@ fn test_programs(messages: &str) -> Vec<String> {
 }
 
 /// The simulator's detectors, by words of their reports; earlier entries are more specific.
-const DETECTORS: [(&str, &str); 16] = [
+const DETECTORS: [(&str, &str); 18] = [
     ("does not name the calling lane", "caller not in the mask"),
     ("which the mask", "shuffle from an unnamed lane"),
     (" names lane ", "absent lane"),
@@ -334,6 +345,8 @@ const DETECTORS: [(&str, &str); 16] = [
     ("the ticket is reset", "ticket left behind"),
     (" failed: n = ", "wrong bits"),
     (" segments of ", "wrong bits"),
+    (" items, ", "wrong bits"),
+    (", line ", "wrong bits"),
 ];
 
 /// Which tests failed and what found it, from the output of a test program; `None` if no test is named.
