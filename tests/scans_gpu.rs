@@ -218,6 +218,7 @@ fn many_streams_at_once_never_hang_and_never_differ() {
     }
 }
 
+/// F02: a scan while the stream is being captured neither waits, reads back nor allocates.
 #[test]
 fn replayed_graphs_never_take_what_earlier_runs_left() {
     let Some(gpu) = gpu() else { return };

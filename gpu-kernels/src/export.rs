@@ -373,6 +373,42 @@ macro_rules! scan_line_kernels {
     };
 }
 
+/// Exports operators' kernels of the papers for devices: `ladder_kernels! { sum_i32_ladder => Sum<i32> }`.
+///
+/// There is no table of them: the library launches none. See [`ladder`](crate::ladder).
+#[macro_export]
+macro_rules! ladder_kernels {
+    ($($name:ident => $op:ty),+ $(,)?) => {
+        $(
+            #[cfg(target_arch = "nvptx64")]
+            const _: () = {
+                #[unsafe(export_name = concat!(stringify!($name), "__descriptor"))]
+                static DESCRIPTOR: $crate::export::Descriptor = $crate::export::Descriptor::of::<$op>();
+                $crate::__ladder_entry!($name, $op, hillis_steele, 2 * $crate::ladder::scan::TILE);
+                $crate::__ladder_entry!($name, $op, blelloch, $crate::ladder::scan::TILE);
+                $crate::__ladder_entry!($name, $op, blelloch_padded, $crate::ladder::scan::PADDED);
+                $crate::__ladder_entry!($name, $op, warp_shuffle, $crate::ladder::scan::TILE / 32);
+                $crate::__ladder_entry!($name, $op, propagate);
+            };
+        )+
+    };
+}
+
+/// An entry point of the ladder on the device.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __ladder_entry {
+    ($name:ident, $op:ty, $kernel:ident $(, $accs:expr)?) => {
+        const _: () = {
+            #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel)))]
+            unsafe extern "ptx-kernel" fn entry(params: $crate::ladder::scan::LadderParams<$op>) {
+                // SAFETY: the launch promises what the parameters' documentation asks for.
+                unsafe { $crate::ladder::scan::$kernel(&params $(, $crate::__accs!($op, $accs))?) }
+            }
+        };
+    };
+}
+
 /// An entry point for scans of lines on the device.
 #[doc(hidden)]
 #[macro_export]
@@ -411,16 +447,26 @@ macro_rules! __scan_line_simulated {
 #[macro_export]
 macro_rules! __scan_line_body {
     ($op:ty, rows_forward, $params:expr) => {
-        $crate::__scan_segments_body!($op, rows_forward, $params)
+        $crate::__scan_segments_body!($op, rows_forward, $params, 1)
     };
     ($op:ty, rows_reverse, $params:expr) => {
-        $crate::__scan_segments_body!($op, rows_reverse, $params)
+        $crate::__scan_segments_body!($op, rows_reverse, $params, 1)
     };
     ($op:ty, segments_forward, $params:expr) => {
-        $crate::__scan_segments_body!($op, segments_forward, $params)
+        $crate::__scan_segments_body!(
+            $op,
+            segments_forward,
+            $params,
+            $crate::scan::segments::mark_words::<$op>()
+        )
     };
     ($op:ty, segments_reverse, $params:expr) => {
-        $crate::__scan_segments_body!($op, segments_reverse, $params)
+        $crate::__scan_segments_body!(
+            $op,
+            segments_reverse,
+            $params,
+            $crate::scan::segments::mark_words::<$op>()
+        )
     };
     ($op:ty, $kernel:ident, $params:expr) => {
         $crate::scan::columns::$kernel::<
@@ -439,7 +485,7 @@ macro_rules! __scan_line_body {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __scan_segments_body {
-    ($op:ty, $kernel:ident, $params:expr) => {
+    ($op:ty, $kernel:ident, $params:expr, $marks:expr) => {
         $crate::scan::segments::$kernel::<
             $op,
             { $crate::__vector!($op) },
@@ -457,7 +503,7 @@ macro_rules! __scan_segments_body {
                     drawn: $crate::simt::shared!([u64; 1]),
                 },
                 strips: $crate::__accs!($op, $crate::scan::segments::strip_values::<$op>()),
-                marks: $crate::simt::shared!([u32; { $crate::scan::segments::mark_words::<$op>() }]),
+                marks: $crate::simt::shared!([u32; { $marks }]),
                 warps: $crate::simt::shared!([u32; 16]),
                 found: $crate::simt::shared!([u64; 2]),
             },

@@ -367,6 +367,7 @@ fn a_result_depends_on_no_item_behind_it_and_exclusive_ones_are_inclusive_ones()
     }
 }
 
+/// NC06 of `cases.json`: intervals that touch, from the left and from the right.
 #[test]
 fn no_operand_is_lost_repeated_or_moved() {
     let tile = Tiling::of::<Join>().tile() as usize;

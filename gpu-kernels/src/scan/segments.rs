@@ -114,15 +114,19 @@ const fn image_words<T>(items: usize) -> usize {
     (places * size_of::<T>()).div_ceil(size_of::<Word>())
 }
 
-/// Where item `i` lies in shared memory: 4 bytes or an item are left out every 128 bytes, so that threads whose items are a
-/// row or a strip apart find them in different banks.
+/// Where item `i` lies in shared memory: some are left out every 128 bytes, so that threads whose items are a strip apart, or
+/// a little more, find them in different banks. Five of 4 bytes: no fewer would do for 28 items and for 29 to 33.
 #[inline(always)]
 const fn swizzled<T>(i: usize) -> usize {
     let size = size_of::<T>();
     if size == 0 || size > 16 || !size.is_power_of_two() {
         return i;
     }
-    let skipped = if size < 4 { 4 / size } else { 1 };
+    let skipped = match size {
+        1 | 2 => 4 / size,
+        4 => 5,
+        _ => 1,
+    };
     i + i / (128 / size) * skipped
 }
 
@@ -154,7 +158,7 @@ pub const fn strip_values<Op: Monoid>() -> usize {
     if fits::<Op>() { 3 * Tiling::of::<Op>().threads as usize } else { 1 }
 }
 
-/// Words of four marks each.
+/// Words of four marks each, of segments of any lengths.
 pub const fn mark_words<Op: Monoid>() -> usize {
     if fits::<Op>() { Tiling::of::<Op>().tile() as usize / 4 } else { 1 }
 }
@@ -377,7 +381,9 @@ unsafe fn rows<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
     let memory = if REVERSE { len - end } else { begin } as usize;
     let ends = (input.wrapping_add(memory), output.wrapping_add(memory));
     // SAFETY: the caller's promise; the whole block is here.
-    unsafe { pack::<Op, O, V, VO, REVERSE>(op, params.form(), bounds, (from, to), (begin, end), ends, room) }
+    unsafe {
+        pack::<Op, O, V, VO, REVERSE, true>(op, params.form(), bounds, (from, to), (begin, end), ends, room)
+    }
 }
 
 /// # Safety
@@ -504,7 +510,9 @@ unsafe fn cells<
         let memory = if REVERSE { len - end } else { begin } as usize;
         let ends = (input.wrapping_add(memory), output.wrapping_add(memory));
         // SAFETY: the caller's promise; the whole block is here, and shared memory is free since the barrier.
-        unsafe { pack::<Op, O, V, VO, REVERSE>(op, form, bounds, (from, to), (begin, end), ends, room) }
+        unsafe {
+            pack::<Op, O, V, VO, REVERSE, false>(op, form, bounds, (from, to), (begin, end), ends, room)
+        }
     }
 }
 
@@ -515,7 +523,7 @@ unsafe fn cells<
 /// The whole block calls, with the same arguments: segments `from .. to`, which lie between the positions `begin .. end`, in
 /// memory from `input` and `output` on, of which the former are readable and the latter writable. `room` is not in use.
 #[inline(always)]
-unsafe fn pack<Op, O, const V: usize, const VO: usize, const REVERSE: bool>(
+unsafe fn pack<Op, O, const V: usize, const VO: usize, const REVERSE: bool, const REGULAR: bool>(
     op: &O,
     form: Form<Op::Acc>,
     bounds: Bounds<REVERSE>,
@@ -530,7 +538,6 @@ unsafe fn pack<Op, O, const V: usize, const VO: usize, const REVERSE: bool>(
     let Tiling { threads, strip } = const { Tiling::of::<Op>() };
     let warps = const { Tiling::of::<Op>() }.warps();
     let thread = thread_idx_x();
-    let (warp, lane) = (thread / LANES, thread % LANES);
     let SegmentRoom { tile: Room { stage, .. }, strips, marks, warps: edges, .. } = room;
     let size = (end - begin) as u32;
     let results = if const { shares_image::<Op>() } {
@@ -540,108 +547,98 @@ unsafe fn pack<Op, O, const V: usize, const VO: usize, const REVERSE: bool>(
     };
     let place = |p: u32| if REVERSE { size - 1 - p } else { p } as usize;
 
-    // The items, and a mark for each that a segment begins at.
-    let mut i = thread;
-    while i < size.div_ceil(4) {
-        nounroll();
-        // SAFETY: the thread's own words.
-        unsafe { marks.write(i as usize, 0) };
-        i += threads;
-    }
-    // SAFETY: the caller's promise.
-    unsafe { fill::<Op::Item, V>(input, size, thread, threads, stage) };
-    // SAFETY: a byte is plain data, and less aligned.
-    let marks = unsafe { marks.cast::<u8>() };
-    sync_threads();
-    let mut j = from + thread as u64;
-    while j < to {
-        nounroll();
-        // SAFETY: `to` is at most the count; the mark of an item between `begin` and `end`, which one segment begins at.
-        unsafe {
-            let at = bounds.at(j);
-            if at < bounds.at(j + 1) {
-                marks.write((at - begin) as usize, 1);
-            }
-        }
-        j += threads as u64;
-    }
-    sync_threads();
-    // SAFETY: of an item; written before the barrier.
-    let is_head = |p: u32| unsafe { marks.read(p as usize) } != 0;
-
-    // The thread's piece: the first beginning in it and the last, as numbers from 1, and those of the pieces around it.
+    let n = bounds.n as u32;
     let piece = thread * strip;
     let piece_end = size.min(piece + strip);
-    let (mut first, mut last) = (u32::MAX, 0);
-    let mut p = piece;
-    while p < piece_end {
-        if is_head(p) {
-            last = p + 1;
-            first = first.min(p + 1);
+    let there = piece < size;
+
+    // The items; and of the thread's piece the first beginning in it and the last, as numbers from 1, the last one before it,
+    // and where the next one is.
+    let (mut mask, mut first, mut last, mut before) = (0_u32, u32::MAX, 0, 0);
+    let mut next_begin = size;
+    let marks = if REGULAR {
+        // SAFETY: the caller's promise.
+        unsafe { fill::<Op::Item, V>(input, size, thread, threads, stage) };
+        sync_threads();
+        if there {
+            let at = piece.div_ceil(n) * n;
+            if at < piece_end {
+                (first, last) = (at + 1, (piece_end - 1) / n * n + 1);
+            }
+            before = if piece > 0 { (piece - 1) / n * n + 1 } else { 0 };
+            next_begin = piece_end.div_ceil(n) * n;
         }
-        p += 1;
-    }
-    let (mut before, mut following) = (last, first);
-    let mut step = 1;
-    while step < LANES {
-        // SAFETY: all lanes are here.
-        let (left, right) = unsafe { (shuffle_up(FULL, before, step), shuffle_down(FULL, following, step)) };
-        if lane >= step {
-            before = before.max(left);
+        // SAFETY: a byte is plain data, and less aligned.
+        unsafe { marks.cast::<u8>() }
+    } else {
+        // A mark for each item that a segment begins at.
+        let mut i = thread;
+        while i < size.div_ceil(4) {
+            nounroll();
+            // SAFETY: the thread's own words.
+            unsafe { marks.write(i as usize, 0) };
+            i += threads;
         }
-        if lane + step < LANES {
-            following = following.min(right);
+        // SAFETY: the caller's promise.
+        unsafe { fill::<Op::Item, V>(input, size, thread, threads, stage) };
+        // SAFETY: a byte is plain data, and less aligned.
+        let marks = unsafe { marks.cast::<u8>() };
+        sync_threads();
+        let mut j = from + thread as u64;
+        while j < to {
+            nounroll();
+            // SAFETY: `to` is at most the count; the mark of an item between `begin` and `end`, which one segment begins at.
+            unsafe {
+                let at = bounds.at(j);
+                if at < bounds.at(j + 1) {
+                    marks.write((at - begin) as usize, 1);
+                }
+            }
+            j += threads as u64;
         }
-        step *= 2;
-    }
-    // SAFETY: slots of the warp's own.
-    unsafe {
-        if lane == LANES - 1 {
-            edges.write(2 * warp as usize, before);
+        sync_threads();
+        let mut i = 0;
+        while i < strip {
+            // SAFETY: of an item; written before the barrier.
+            if piece + i < size && unsafe { marks.read((piece + i) as usize) } != 0 {
+                last = piece + i + 1;
+                first = first.min(last);
+                if strip <= 32 {
+                    mask |= 1 << i;
+                }
+            }
+            i += 1;
         }
-        if lane == 0 {
-            edges.write(2 * warp as usize + 1, following);
+        // SAFETY: the whole block is here.
+        let following;
+        (before, following) = unsafe { around(first, last, warps, edges) };
+        if following != u32::MAX {
+            next_begin = following - 1;
         }
-    }
-    // SAFETY: all lanes are here.
-    let (left, right) = unsafe { (shuffle_up(FULL, before, 1), shuffle_down(FULL, following, 1)) };
-    before = if lane > 0 { left } else { 0 };
-    following = if lane < LANES - 1 { right } else { u32::MAX };
-    sync_threads();
-    let mut w = 0;
-    while w < warps {
-        // SAFETY: written before the barrier.
-        let (theirs_last, theirs_first) =
-            unsafe { (edges.read(2 * w as usize), edges.read(2 * w as usize + 1)) };
-        if w < warp {
-            before = before.max(theirs_last);
+        marks
+    };
+    // Does a segment begin at an item of the thread's? None does behind its piece, but where its last strip ends.
+    let is_head = |p: u32| {
+        if strip <= 32 {
+            p < piece_end && mask >> (p - piece) & 1 != 0
+        } else {
+            // SAFETY: of an item; written before the barrier.
+            unsafe { marks.read(p as usize) != 0 }
         }
-        if w > warp {
-            following = following.min(theirs_first);
-        }
-        w += 1;
-    }
-    // Where the next segment begins after the piece.
-    let next_begin = if following == u32::MAX { size } else { following - 1 };
+    };
     // Where the segment that begins at a place ends: only reverse scans count from there.
     let end_from = |p: u32| {
         if !REVERSE {
             return 0;
+        }
+        if REGULAR {
+            return p + n;
         }
         let mut q = p + 1;
         while q < piece_end && !is_head(q) {
             q += 1;
         }
         if q < piece_end { q } else { next_begin }
-    };
-    // Items of the strip from there on.
-    let len_from = |p: u32| {
-        let most = strip.min(size - p);
-        let mut i = 1;
-        while i < most && !is_head(p + i) {
-            i += 1;
-        }
-        i
     };
 
     // The strip that continues a segment, and the first one of the last that begins here.
@@ -653,28 +650,35 @@ unsafe fn pack<Op, O, const V: usize, const VO: usize, const REVERSE: bool>(
         let mut i = 1;
         while i < len {
             nounroll();
-            acc = op.push(acc, item(p + i), index(p + i, begin, end));
-            i += 1;
+            let batch: [Op::Item; BATCH] = core::array::from_fn(|k| item(p + (i + k as u32).min(len - 1)));
+            let mut k = 0;
+            while k < BATCH {
+                if i < len {
+                    acc = op.push(acc, batch[k], index(p + i, begin, end));
+                }
+                i += 1;
+                k += 1;
+            }
         }
         acc
     };
     let earlier = before.saturating_sub(1);
+    let earlier_end = if last > 0 { first - 1 } else { next_begin };
     let sub = earlier + (piece - earlier).div_ceil(strip) * strip;
-    let continues = before > 0 && sub < size && sub < first.saturating_sub(1).min(piece + strip);
-    let earlier_end = if first != u32::MAX { first - 1 } else { next_begin };
+    let continues = there && before > 0 && sub < earlier_end.min(piece + strip);
     let begins = last > 0;
     let head = last.saturating_sub(1);
     let mut value = op.identity();
     let (mut len, mut number) = (0, 0);
     if continues {
         number = (sub - earlier) / strip;
-        len = len_from(sub);
+        len = strip.min(earlier_end - sub);
         value = fold(sub, len, earlier, earlier_end);
     }
     let continued_whole = len == strip;
     let (mut first_value, mut head_len) = (op.identity(), 0);
     if begins {
-        head_len = len_from(head);
+        head_len = strip.min(next_begin - head);
         if head_len == strip {
             first_value = fold(head, strip, head, next_begin);
         }
@@ -700,7 +704,8 @@ unsafe fn pack<Op, O, const V: usize, const VO: usize, const REVERSE: bool>(
             let (mut now, mut then) = (strips, strips.from(threads as usize));
             let within = number % LANES;
             let mut distance = 1;
-            while distance < LANES * warps {
+            let most = if REGULAR { n.div_ceil(strip) } else { LANES * warps };
+            while distance < most {
                 nounroll();
                 let combines = if distance < LANES {
                     within >= distance
@@ -742,7 +747,8 @@ unsafe fn pack<Op, O, const V: usize, const VO: usize, const REVERSE: bool>(
     }
     let behind_begun = if begun_whole { after(first_value) } else { first_value };
 
-    // From there on it goes alone: from its first strip to the end of its last.
+    // From there on it goes alone: from its first strip to the end of its last. Behind a whole strip stands what is known
+    // already: there are two at most.
     let mut p = if continues { sub } else { first.saturating_sub(1).min(size) };
     let stop = if begins {
         head + head_len
@@ -751,45 +757,42 @@ unsafe fn pack<Op, O, const V: usize, const VO: usize, const REVERSE: bool>(
     } else {
         p
     };
-    let (mut running, mut begun, mut i) = (before_continued, true, 0);
-    let (mut whole, mut behind) = (continued_whole, behind_continued);
-    let (mut segment, mut segment_end) = (earlier, earlier_end);
-    let mut starts = continues;
+    let nowhere = (u32::MAX, behind_begun);
+    let second = if begun_whole { (head + strip - 1, behind_begun) } else { nowhere };
+    let mut known = if continued_whole { (sub + strip - 1, behind_continued) } else { second };
+    let mut running = before_continued;
+    let (mut segment, mut segment_end, mut next) = (earlier, earlier_end, first.saturating_sub(1));
     while p < stop {
         nounroll();
-        let batch: [(Op::Item, bool); BATCH] = core::array::from_fn(|k| {
-            let p = (p + k as u32).min(stop - 1);
-            (item(p), is_head(p))
-        });
+        let batch: [Op::Item; BATCH] = core::array::from_fn(|k| item((p + k as u32).min(stop - 1)));
         let mut k = 0;
         while k < BATCH {
-            let (item, is_head) = batch[k];
             if p < stop {
-                if is_head && !starts {
-                    (running, begun, i) = (form.initial, form.has_initial, 0);
-                    (whole, behind) = (begun_whole && p == head, behind_begun);
+                let starts = if REGULAR { p == next } else { is_head(p) };
+                if starts {
                     (segment, segment_end) = (p, end_from(p));
+                    running = form.initial;
+                    next += n;
                 }
-                starts = false;
+                let fresh = starts && !form.has_initial;
                 let at = index(p, segment, segment_end);
-                let with = if whole && i == strip - 1 {
-                    behind
-                } else if begun {
-                    op.push(running, item, at)
+                let with = if p == known.0 {
+                    core::mem::replace(&mut known, second).1
+                } else if fresh {
+                    op.lift(batch[k], at)
                 } else {
-                    op.lift(item, at)
+                    op.push(running, batch[k], at)
                 };
                 let result = if !form.exclusive {
                     op.finish(with)
-                } else if begun {
-                    op.finish(running)
-                } else {
+                } else if fresh {
                     op.finish_empty()
+                } else {
+                    op.finish(running)
                 };
                 // SAFETY: the place of an item of the thread's own, which has been read.
                 unsafe { put(results, swizzled::<Op::Output>(place(p)), result) };
-                (running, begun) = (with, true);
-                i += 1;
+                running = with;
                 p += 1;
             }
             k += 1;
@@ -798,6 +801,57 @@ unsafe fn pack<Op, O, const V: usize, const VO: usize, const REVERSE: bool>(
     sync_threads();
     // SAFETY: the caller's promise; a result for each item, written before the barrier.
     unsafe { empty::<Op::Output, VO>(output, size, thread, threads, results) };
+}
+
+/// The last beginning before a thread's piece, and the first behind it, given those in it: all as numbers from 1.
+///
+/// # Safety
+///
+/// The whole block calls; `edges`, two for each of its warps, are not in use.
+#[inline(always)]
+unsafe fn around(first: u32, last: u32, warps: u32, edges: Shared<u32>) -> (u32, u32) {
+    let (warp, lane) = (thread_idx_x() / LANES, thread_idx_x() % LANES);
+    let (mut before, mut following) = (last, first);
+    let mut step = 1;
+    while step < LANES {
+        // SAFETY: all lanes are here.
+        let (left, right) = unsafe { (shuffle_up(FULL, before, step), shuffle_down(FULL, following, step)) };
+        if lane >= step {
+            before = before.max(left);
+        }
+        if lane + step < LANES {
+            following = following.min(right);
+        }
+        step *= 2;
+    }
+    // SAFETY: slots of the warp's own.
+    unsafe {
+        if lane == LANES - 1 {
+            edges.write(2 * warp as usize, before);
+        }
+        if lane == 0 {
+            edges.write(2 * warp as usize + 1, following);
+        }
+    }
+    // SAFETY: all lanes are here.
+    let (left, right) = unsafe { (shuffle_up(FULL, before, 1), shuffle_down(FULL, following, 1)) };
+    before = if lane > 0 { left } else { 0 };
+    following = if lane < LANES - 1 { right } else { u32::MAX };
+    sync_threads();
+    let mut w = 0;
+    while w < warps {
+        // SAFETY: written before the barrier.
+        let (theirs_last, theirs_first) =
+            unsafe { (edges.read(2 * w as usize), edges.read(2 * w as usize + 1)) };
+        if w < warp {
+            before = before.max(theirs_last);
+        }
+        if w > warp {
+            following = following.min(theirs_first);
+        }
+        w += 1;
+    }
+    (before, following)
 }
 
 /// How many items lie before the first vector, and how many vectors there are.
