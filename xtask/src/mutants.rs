@@ -409,6 +409,7 @@ mod tests {
     #[test]
     fn the_right_occurrence_is_replaced() {
         let mutant = |of, nth| Mutant {
+            part: false,
             name: "m".into(),
             kind: "k".into(),
             file: "f.rs".into(),

@@ -92,12 +92,14 @@ impl Pump {
     fn wait(&self) -> Result<(), Error> {
         let streams = self.windows.iter().map(|window| window.stream).chain([self.copies]);
         // All of them, also after an error.
-        streams.fold(Ok(()), |result, stream| {
+        let mut result = Ok(());
+        for stream in streams {
             // SAFETY: our own streams.
             let waited =
                 unsafe { self.context.synchronize(stream, || "waiting for an array's chunks".into()) };
-            result.and(waited)
-        })
+            result = result.and(waited);
+        }
+        result
     }
 }
 

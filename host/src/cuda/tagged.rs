@@ -15,6 +15,9 @@ use super::{
 };
 use crate::{Error, Tag, sink::tagged::PIECE};
 
+/// The values of tags that have some, and the first item whose tag was out of range.
+type Tagged<A> = (Vec<Option<A>>, Option<u64>);
+
 /// The values of a stream's tags.
 ///
 /// As of other streams the work is on one CUDA stream at a time.
@@ -160,7 +163,7 @@ impl CudaTags {
     }
 
     /// The values that there are, and the first item whose tag was out of range. Waits.
-    pub(crate) fn read<Op: Monoid>(&mut self, k: u64) -> Result<(Vec<Option<Op::Acc>>, Option<u64>), Error> {
+    pub(crate) fn read<Op: Monoid>(&mut self, k: u64) -> Result<Tagged<Op::Acc>, Error> {
         let k = k as usize;
         let needed = Error::HostMemory { needed: (k as u64).saturating_mul(size_of::<Op::Acc>() as u64) };
         let (mut kept, mut held) = (Vec::<Op::Acc>::new(), vec![0_u8; k]);
