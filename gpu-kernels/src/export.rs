@@ -538,7 +538,7 @@ macro_rules! __tag_entry {
                 unsafe { $crate::__tag_body!($op, $kernel, &params) }
             }
             #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel), "__launch_bounds"))]
-            static LAUNCH_BOUNDS: u32 = $crate::export::bounds::<$op>($crate::tags::THREADS);
+            static LAUNCH_BOUNDS: u32 = $crate::tags::launch_bounds::<$op>();
         };
     };
 }
@@ -562,7 +562,7 @@ macro_rules! __tag_simulated {
 macro_rules! __tag_body {
     ($op:ty, few, $params:expr) => {
         if <$op as $crate::monoid::Monoid>::COMMUTATIVE {
-            $crate::tags::few::<$op>($params)
+            $crate::tags::few::<$op, { $crate::tags::strips::<$op>() }>($params)
         }
     };
     ($op:ty, many, $params:expr) => {

@@ -20,6 +20,7 @@ use warpfold_simt::{
     warp::{FULL, shuffle_down, shuffle_idx, sync_warp, warp_vote_any, warp_vote_ballot},
 };
 
+use crate::export::bounds;
 pub use crate::segments::tile::Word;
 
 /// The parameters of all three kernels. The host fills it, the kernel receives it by value.
@@ -79,8 +80,10 @@ pub mod width {
 /// Items that a lane takes at once.
 const STRIP: usize = TAG_STRIP as usize;
 
-/// Strips that it has in flight.
-const IN_FLIGHT: usize = 4;
+/// Strips that it has in flight, as the kernel's `F`: as many as registers allow.
+pub const fn strips<Op: Monoid>() -> usize {
+    if size_of::<Op::Item>() <= 4 { 4 } else { 2 }
+}
 
 /// Rows whose items a warp has in flight where tags have no columns.
 const ROWS: usize = 4;
@@ -101,6 +104,12 @@ pub const fn fold_tags(lanes: u32) -> u32 {
 
 /// The most threads of a block.
 pub const THREADS: u32 = 256;
+
+/// The kernels' launch bounds: a block's threads, and how many blocks a multiprocessor is to hold where accumulators leave
+/// registers for it.
+pub const fn launch_bounds<Op: Monoid>() -> u32 {
+    if size_of::<Op::Acc>() <= 8 { THREADS | 3 << 16 } else { bounds::<Op>(THREADS) }
+}
 
 /// A tag as an index: what is negative, or needs more than 32 bits, is beyond all tags.
 ///
@@ -189,7 +198,7 @@ unsafe fn table(bytes: usize, warp: u32) -> Shared<Word> {
 /// The grid has warps for all chunks, of blocks that are whole warps with [`table_bytes`] of dynamic shared memory for each. Tags and
 /// values are readable, `partials` and `present` writable and, like `first_bad`, this launch's alone. The operator commutes.
 #[inline(always)]
-pub unsafe fn few<Op: Monoid>(params: &TagParams<Op>) {
+pub unsafe fn few<Op: Monoid, const F: usize>(params: &TagParams<Op>) {
     grid::wait_for_previous();
     let (op, k, thread) = (&params.op, params.k, thread_idx_x());
     let (warp, lane) = (thread / LANES, thread % LANES);
@@ -212,6 +221,7 @@ pub unsafe fn few<Op: Monoid>(params: &TagParams<Op>) {
     let start = chunk as u64 * params.chunk;
     let len = params.chunk.min(params.n - start);
     let mut seen = 0_u64;
+<<<<<<< HEAD
     // Takes in a strip's items, those of which it has, from `index` on.
     let mut take = |tags: [u32; STRIP], items: [Op::Item; STRIP], there: u32, index: u64| {
         let here: [bool; STRIP] = core::array::from_fn(|s| tags[s] < k && (s as u32) < there);
@@ -254,47 +264,67 @@ pub unsafe fn few<Op: Monoid>(params: &TagParams<Op>) {
             unsafe { note_bad(params.first_bad, params.base + index + first) };
         }
     };
+=======
+>>>>>>> keys
     let row = (LANES as usize * STRIP) as u64;
     let first = start + (lane as usize * STRIP) as u64;
-    let tags_aligned = params.tags.addr().is_multiple_of(16);
-    let values_aligned = params.values.addr().is_multiple_of(16);
-    let mut at = 0;
-    if tags_aligned && values_aligned && params.width == width::WORD {
-        while at + IN_FLIGHT as u64 * row <= len {
-            nounroll();
-            // SAFETY: strips that there are. Chunks are whole rows, and so their vectors are aligned as the first is.
-            let (tags, items) = unsafe {
-                let tags: [[u32; STRIP]; IN_FLIGHT] = core::array::from_fn(|u| {
-                    let from = params.tags.cast::<u32>().wrapping_add((first + at + u as u64 * row) as usize);
-                    global::load_neighbours_with::<NoAllocate, u32, STRIP>(from)
-                });
-                let items: [[Op::Item; STRIP]; IN_FLIGHT] =
-                    core::array::from_fn(|u| load_values(params.values, first + at + u as u64 * row));
-                (tags, items)
-            };
-            let mut u = 0;
-            while u < IN_FLIGHT {
-                take(tags[u], items[u], STRIP as u32, first + at + u as u64 * row);
-                u += 1;
-            }
-            at += IN_FLIGHT as u64 * row;
-        }
-    }
     let mine = (lane as usize * STRIP) as u64;
-    while at + mine < len {
-        nounroll();
+    // The strip at `at`, whatever there is of it, tags of any width.
+    let slowly = |seen: &mut u64, at: u64| {
         let there = (len - at - mine).min(STRIP as u64) as u32;
-        let i = first + at;
+        let index = first + at;
         // The last item stands in for those that are not there.
         // SAFETY: items that there are.
-        let (tags, items) = unsafe {
-            let place = |s: usize| i + (s as u32).min(there - 1) as u64;
+        let (tags, items): ([u32; STRIP], [Op::Item; STRIP]) = unsafe {
+            let place = |s: usize| index + (s as u32).min(there - 1) as u64;
             (
                 core::array::from_fn(|s| load_tag(params.tags, params.width, place(s))),
                 core::array::from_fn(|s| global::load(params.values.wrapping_add(place(s) as usize))),
             )
         };
-        take(tags, items, there, i);
+        let here = core::array::from_fn(|s| (tags[s] < k) & ((s as u32) < there));
+        // SAFETY: the lane's own column.
+        unsafe { take_strip(op, column, seen, tags, here, items, index) };
+        if let Some(s) = (0..STRIP).find(|&s| (s as u32) < there && tags[s] >= k) {
+            cold_path();
+            // SAFETY: the caller's promise.
+            unsafe { note_bad(params.first_bad, index + s as u64) };
+        }
+    };
+    let tags_aligned = params.tags.addr().is_multiple_of(16);
+    let values_aligned = params.values.addr().is_multiple_of(16);
+    let at_once =
+        if tags_aligned && values_aligned && params.width == width::WORD { F as u64 * row } else { u64::MAX };
+    let mut at = 0;
+    while at + mine < len {
+        nounroll();
+        if at_once <= len && at <= len - at_once {
+            // SAFETY: strips that there are. Chunks are whole rows, and so their vectors are aligned as the first is.
+            let (tags, items) = unsafe {
+                let tags: [[u32; STRIP]; F] = core::array::from_fn(|u| {
+                    let from = params.tags.cast::<u32>().wrapping_add((first + at + u as u64 * row) as usize);
+                    global::load_neighbours_with::<NoAllocate, u32, STRIP>(from)
+                });
+                let items: [[Op::Item; STRIP]; F] =
+                    core::array::from_fn(|u| load_values(params.values, first + at + u as u64 * row));
+                (tags, items)
+            };
+            // One question for all that are in flight: nearly always no tag is out of range.
+            let most = tags.iter().flatten().fold(0, |most, &tag| if tag > most { tag } else { most });
+            if most < k {
+                let mut u = 0;
+                while u < F {
+                    let index = first + at + u as u64 * row;
+                    // SAFETY: the lane's own column.
+                    unsafe { take_strip(op, column, &mut seen, tags[u], [true; STRIP], items[u], index) };
+                    u += 1;
+                }
+                at += at_once;
+                continue;
+            }
+        }
+        cold_path();
+        slowly(&mut seen, at);
         at += row;
     }
 
@@ -336,6 +366,56 @@ pub unsafe fn few<Op: Monoid>(params: &TagParams<Op>) {
             }
         }
         tag += ABREAST as u32;
+    }
+}
+
+/// Takes those of a strip's items that are `here`, of which the first has `index`, into a lane's column, in order; `seen` has a bit
+/// for each tag that has a value there.
+///
+/// # Safety
+///
+/// The tags of what is here are less than the column's.
+#[inline(always)]
+unsafe fn take_strip<Op: Monoid>(
+    op: &Op,
+    column: Shared<Op::Acc>,
+    seen: &mut u64,
+    tags: [u32; STRIP],
+    here: [bool; STRIP],
+    items: [Op::Item; STRIP],
+    index: u64,
+) {
+    let slot: [u32; STRIP] = core::array::from_fn(|s| if here[s] { tags[s] } else { 0 });
+    // All read before any is written, so that they wait together; what a strip's own item changes goes from register to register.
+    // SAFETY: the lane's own column.
+    let old: [Op::Acc; STRIP] = core::array::from_fn(|s| unsafe { column.read((slot[s] * LANES) as usize) });
+    let mut new = old;
+    let mut s = 0;
+    while s < STRIP {
+        // Conditions choose between values that are there already: a branch here would cost more than they do.
+        let mut value = old[s];
+        let mut earlier = 0;
+        while earlier < s {
+            value = if here[earlier] & (slot[earlier] == slot[s]) { new[earlier] } else { value };
+            earlier += 1;
+        }
+        let index = index + s as u64;
+        let has = here[s] & (*seen >> slot[s] & 1 != 0);
+        let lifted = op.lift(items[s], index);
+        // On a GPU also onto the identity, which stands where nothing is: nobody reads what comes of it.
+        let pushed =
+            if has | cfg!(target_arch = "nvptx64") { op.push(value, items[s], index) } else { lifted };
+        new[s] = if has { pushed } else { lifted };
+        *seen |= (here[s] as u64) << slot[s];
+        s += 1;
+    }
+    let mut s = 0;
+    while s < STRIP {
+        if here[s] {
+            // SAFETY: as above.
+            unsafe { column.write((slot[s] * LANES) as usize, new[s]) };
+        }
+        s += 1;
     }
 }
 

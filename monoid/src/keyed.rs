@@ -46,11 +46,14 @@ pub const FOLD_LANES: u32 = 256;
 /// The most warps of a block.
 const BLOCK_WARPS: usize = 8;
 
-/// Bytes of shared memory, warps with columns and warps without that a multiprocessor is thought to hold at once, and how many
-/// multiprocessors are to have work: a long array has as many chunks.
-const RESIDENT_BYTES: usize = 208 << 10;
-const RESIDENT_COLUMNS: usize = 32;
-const RESIDENT_ROWS: usize = 48;
+/// Bytes of shared memory that a multiprocessor is thought to have, and what it keeps of them for each block; warps with columns and
+/// without, and warps with wide accumulators, for which it has registers; and how many multiprocessors are to have work. A long
+/// array has as many chunks: one more than all of them hold at once would take as long as the others together.
+const RESIDENT_BYTES: usize = 224 << 10;
+const BLOCK_BYTES: usize = 1 << 10;
+const RESIDENT_COLUMNS: usize = 24;
+const RESIDENT_ROWS: usize = 32;
+const RESIDENT_WIDE: usize = 24;
 const MULTIPROCESSORS: u64 = 128;
 
 /// Items of a chunk that is not the last, at least.
@@ -65,9 +68,9 @@ const MAX_PARTIALS: u64 = 1 << 22;
 /// use warpfold_monoid::{Sum, keyed::TagShape};
 ///
 /// let few = TagShape::of::<Sum<f32>>(1 << 26, 64);
-/// assert_eq!((few.few, few.warps, few.chunks), (true, 3, 1664));
+/// assert_eq!((few.few, few.warps, few.chunks), (true, 3, 1536));
 /// let many = TagShape::of::<Sum<f32>>(1 << 26, 4096);
-/// assert_eq!((many.few, many.warps, many.chunks), (false, 1, 640));
+/// assert_eq!((many.few, many.warps, many.chunks), (false, 1, 768));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TagShape {
@@ -99,8 +102,13 @@ impl TagShape {
         let most_tags = (TAG_BYTES / (acc + 1)) as u64 / LANES as u64 * LANES as u64;
         let range = if few || k < most_tags { if k == 0 { 1 } else { k } } else { most_tags };
         let table = table_bytes(range, acc, few);
-        let warps = fit(TAG_BYTES, table, BLOCK_WARPS) as u32;
-        let resident = fit(RESIDENT_BYTES, table, if few { RESIDENT_COLUMNS } else { RESIDENT_ROWS });
+        let warps = fit(TAG_BYTES, table, BLOCK_WARPS);
+        let most_warps = match (few, acc) {
+            (true, _) => RESIDENT_COLUMNS,
+            (false, ..=8) => RESIDENT_ROWS,
+            (false, _) => RESIDENT_WIDE,
+        };
+        let resident = warps * fit(RESIDENT_BYTES, warps * table + BLOCK_BYTES, most_warps / warps);
         let most = MAX_PARTIALS / if k == 0 { 1 } else { k };
         let most = if most == 0 { 1 } else { most };
         let wanted = MULTIPROCESSORS * resident as u64;
@@ -108,7 +116,7 @@ impl TagShape {
         let worth = if 2 * range > LEAST_CHUNK { 2 * range } else { LEAST_CHUNK };
         let row = LANES as u64 * TAG_STRIP;
         let chunk = if share > worth { share } else { worth }.div_ceil(row) * row;
-        TagShape { n, k, few, range, warps, chunk, chunks: n.div_ceil(chunk) }
+        TagShape { n, k, few, range, warps: warps as u32, chunk, chunks: n.div_ceil(chunk) }
     }
 
     /// How many times a warp meets a chunk: once for each [range](TagShape::range) of tags.

@@ -103,7 +103,7 @@ pub const fn run_vectors<K, Op: Monoid>(bytes: usize) -> usize {
 pub const fn run_bounds<K, Op: Monoid>() -> u32 {
     let threads = RunTiling::of::<K, Op>().threads;
     match size_of::<Op::Acc>() {
-        0..=8 if size_of::<K>() <= 8 => threads | 3 << 16,
+        0..=8 if size_of::<K>() <= 8 => threads | 4 << 16,
         0..=16 if size_of::<K>() <= 8 => threads | 2 << 16,
         _ => threads,
     }
@@ -171,8 +171,24 @@ pub unsafe fn runs<K, E, Op, const VK: usize, const UK: usize, const V: usize, c
     if whole {
         // SAFETY: the warp's own; all lanes are here, and have what they staged before any of it is replaced.
         unsafe {
-            load_whole::<K, VK, UK>(params.keys, piece, strip, lane, keys);
-            load_whole::<Op::Item, V, U>(params.values, piece, strip, lane, values);
+            let (from_keys, from_values) =
+                (params.keys.wrapping_add(start as usize), params.values.wrapping_add(start as usize));
+            if by_vectors(from_keys, 1) && by_vectors(from_values, 1) {
+                // All asked for before any is staged.
+                let asked_keys: [[K; VK]; UK] = core::array::from_fn(|u| {
+                    let w = u * LANES as usize + lane as usize;
+                    global::load_neighbours_with::<NoAllocate, K, VK>(from_keys.wrapping_add(w * VK))
+                });
+                let asked: [[Op::Item; V]; U] = core::array::from_fn(|u| {
+                    let w = u * LANES as usize + lane as usize;
+                    global::load_neighbours_with::<NoAllocate, Op::Item, V>(from_values.wrapping_add(w * V))
+                });
+                stage_whole(&asked_keys, strip, lane, keys);
+                stage_whole(&asked, strip, lane, values);
+            } else {
+                load_whole::<K, VK, UK>(params.keys, piece, strip, lane, keys);
+                load_whole::<Op::Item, V, U>(params.values, piece, strip, lane, values);
+            }
             sync_warp(FULL);
             let key = staged_vectors::<K, VK, UK>(keys, lane, strip);
             let item = staged_vectors::<Op::Item, V, U>(values, lane, strip);
@@ -191,30 +207,39 @@ pub unsafe fn runs<K, E, Op, const VK: usize, const UK: usize, const V: usize, c
             }
             (run, here) = before_lane(heads.count_ones(), lane);
             sync_warp(FULL);
-            let mut place = run;
             let mut value = op.op.lift(item[0][0], index(0));
-            if heads & 1 != 0 {
-                put(keys, padded(place), key[0][0]);
-                place += 1;
-            }
-            let mut i = 1;
-            while i < U * V {
-                let (item, index) = (item[i / V][i % V], index(i as u32));
-                if heads >> i & 1 != 0 {
-                    put(keys, padded(place), key[i / VK][i % VK]);
-                    if place > run {
-                        put(values, padded(place), op.op.finish(value));
-                    } else {
-                        leading = value;
-                    }
-                    place += 1;
-                    value = op.op.lift(item, index);
-                } else {
-                    value = op.op.push(value, item, index);
+            if here == 0 {
+                // Most warps, where runs are long.
+                let mut i = 1;
+                while i < U * V {
+                    value = op.op.push(value, item[i / V][i % V], index(i as u32));
+                    i += 1;
                 }
-                i += 1;
+            } else {
+                let mut place = run;
+                if heads & 1 != 0 {
+                    put(keys, padded(place), key[0][0]);
+                    place += 1;
+                }
+                let mut i = 1;
+                while i < U * V {
+                    let (item, index) = (item[i / V][i % V], index(i as u32));
+                    if heads >> i & 1 != 0 {
+                        put(keys, padded(place), key[i / VK][i % VK]);
+                        if place > run {
+                            put(values, padded(place), op.op.finish(value));
+                        } else {
+                            leading = value;
+                        }
+                        place += 1;
+                        value = op.op.lift(item, index);
+                    } else {
+                        value = op.op.push(value, item, index);
+                    }
+                    i += 1;
+                }
             }
-            scanned = neighbours(op, RunsSoFar::new((place - run) as u64, value), lane, LANES, LANES);
+            scanned = neighbours(op, RunsSoFar::new(heads.count_ones() as u64, value), lane, LANES, LANES);
         }
     } else if count > 0 {
         cold_path();
@@ -382,6 +407,29 @@ pub unsafe fn runs<K, E, Op, const VK: usize, const UK: usize, const V: usize, c
             }
             i += 1;
         }
+    }
+}
+
+/// Stages vectors as [`load_whole`] does.
+///
+/// # Safety
+///
+/// As there.
+#[inline(always)]
+unsafe fn stage_whole<T: Plain, const V: usize, const U: usize>(
+    asked: &[[T; V]; U],
+    strip: u32,
+    lane: u32,
+    stage: Shared<Word>,
+) {
+    let mut u = 0;
+    while u < U {
+        // SAFETY: 16 bytes either way; a word of the warp's.
+        unsafe {
+            let word = core::mem::transmute_copy::<[T; V], Word>(&asked[u]);
+            stage.write(word_of::<T>(u as u32 * LANES + lane, strip), word);
+        }
+        u += 1;
     }
 }
 
