@@ -30,8 +30,8 @@ pub const fn check<Op: Monoid>() {
     check_room::<Op>(MAX_ACC);
 }
 
-/// The same of an operator that the library makes of another, whose accumulators may be wider: those of
-/// [`Runs`](crate::keyed::Runs) have a count.
+/// The same of an operator that the library makes of another, whose accumulators and items may be wider: those of
+/// [`Runs`](crate::keyed::Runs) have a count and a flag.
 pub const fn check_derived<Op: Monoid>() {
     check_room::<Op>(MAX_ACC + size_of::<u64>());
 }
@@ -39,7 +39,7 @@ pub const fn check_derived<Op: Monoid>() {
 const fn check_room<Op: Monoid>(acc: usize) {
     let _ = (Op::LAYOUT, Op::Item::LAYOUT, Op::Acc::LAYOUT, Op::Output::LAYOUT);
     assert!(
-        size_of::<Op::Item>() <= MAX_ITEM,
+        size_of::<Op::Item>() <= MAX_ITEM + (acc - MAX_ACC),
         "this operator's item (`Monoid::Item`) is larger than 256 bytes: reduce an array of the fields that it needs, \
          or of indices"
     );

@@ -39,7 +39,7 @@ fn runs_of_equal_keys() {
     let sorted = run("by-key", &["--op", "sum", "--sort"], &[&keys, &values]);
     assert_eq!((&sorted["keys"], &sorted["results"]["sum"]), (&json!([1, 2, 3]), &json!([12, 9, 21])));
     let table = succeeds(["by-key", "--op", "sum", keys.to_str().unwrap(), values.to_str().unwrap()]);
-    assert!(table.contains("     3   21\n"), "{table}");
+    assert!(table.ends_with("\n1    9\n3   21\n2    9\n1    3\n"), "{table}");
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn rows_of_a_csv_file_with_equal_keys() {
     assert_eq!(sorted["results"]["mean"], json!([3475.25, 3500.0, "NaN"]));
     let runs = run("by-key", &with(&["--op", "max", "--runs", "--nan", "ignore"]), &[&path]);
     assert_eq!(runs["keys"].as_array().map(Vec::len), Some(5));
-    assert_eq!(runs["results"]["max"], json!([5000.0, 3250.5, null, 3500.0, 3700.0]));
+    assert_eq!(runs["results"]["max"], json!([5000.0, 3250.5, "NaN", 3500.0, 3700.0]));
     // All results in a file.
     let out = files.write("out.csv", "");
     let name = out.to_str().unwrap().to_owned();

@@ -88,7 +88,7 @@ pub struct Reduce {
     #[arg(long, value_enum, default_value_t = NanRule::Propagate)]
     pub nan: NanRule,
 
-    /// How much of the GPU's memory the elements may take on their way there, in bytes, or as 64M, 2G [default: 128M]
+    /// GPU memory that a long file's elements may take at a time, as 64M or 2G [default: 128M]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub device_memory: Option<u64>,
 
@@ -129,9 +129,9 @@ Results:
   warpfold ops lists the rules of every operator.
 
 Long files:
-  A GPU is sent the file piece by piece while it folds what came before, so a file may be larger than
-  its memory. The results have the same bits with any --device-memory. If the file takes long, a bar on
-  the terminal says how far it is.
+  A GPU is sent the file piece by piece while it folds what came before, so a file may be larger
+  than its memory. The results have the same bits with any --device-memory. If the file takes long,
+  a bar on the terminal says how far it is.
 
 Segments:
   --axis leaves out the axes that it names, as numpy does; positions (argmin, argmax) count along
@@ -280,7 +280,7 @@ pub struct ByKey {
     #[arg(long, conflicts_with_all = ["group", "sort"])]
     pub runs: bool,
 
-    /// All with equal keys belong together, in the order in which the keys are first seen: the rule for .csv files
+    /// All with equal keys belong together, in the order of their first: the rule for .csv files
     #[arg(long)]
     pub group: bool,
 
@@ -295,8 +295,8 @@ pub struct ByKey {
 
 const BY_KEY_HELP: &str = "\
 Keys:
-  .npy  bool, integers or floats. Zeros of both signs are equal; NaNs are equal in groups, and each is
-        a run of its own.
+  .npy  bool, integers or floats. Zeros of both signs are equal; NaNs are equal in groups, and each
+        is a run of its own.
   .csv  int64 if every cell is an integer that fits, float64 if every cell is a number, else text.
 
 Results:
@@ -304,7 +304,8 @@ Results:
   positions (argmin, argmax) count among them.
 
 JSON:
-  {\"file\", \"n\", \"dtype\", \"backend\", \"elapsed_ms\", \"keys\": [KEY, ...], \"results\": {OP: [VALUE, ...], ...}}
+  {\"file\", \"n\", \"dtype\", \"backend\", \"elapsed_ms\", \"keys\": [KEY, ...],
+   \"results\": {OP: [VALUE, ...], ...}}
   with \"out\" in place of keys and results if they go to a file.
 
 Examples:
@@ -338,8 +339,8 @@ pub struct ByTag {
 
 const BY_TAG_HELP: &str = "\
 Results:
-  One for each tag, of the values with that tag in their order, as warpfold reduce gives of them alone,
-  to the last bit; of a tag without values that of nothing. n counts all values.
+  One for each tag, of the values with that tag in their order, as warpfold reduce gives of them
+  alone, to the last bit; of a tag without values that of nothing. n counts all values.
 
 JSON:
   As warpfold by-key, where the keys are the tags.
