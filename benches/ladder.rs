@@ -14,7 +14,7 @@ use std::{
 
 use device::{Done, Events, copy, describe};
 use warpfold::{
-    Engine, Monoid, Sum,
+    Engine, Sum,
     cuda::{
         DeviceArray, StreamRef,
         cust::{
