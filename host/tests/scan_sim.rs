@@ -631,7 +631,7 @@ fn columns_have_the_bits_of_columns_alone() {
     // A strip is 12 items, a window 384, a tile 3072.
     let shapes = [
         (3, 1, 5),
-        (40, 4, 3),
+        (300, 4, 3),
         (2, 12, 40),
         (2, 13, 70),
         (1, 100, 33),

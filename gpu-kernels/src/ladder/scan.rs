@@ -29,7 +29,7 @@ use warpfold_simt::{
     global,
     shared::Shared,
     thread::{block_idx_x, sync_threads, thread_idx_x},
-    warp::{FULL, shuffle_up},
+    warp::{FULL, shuffle_up, sync_warp},
 };
 
 /// Items of a tile.
@@ -232,6 +232,7 @@ pub unsafe fn warp_shuffle<Op: Monoid>(params: &LadderParams<Op>, warps: Shared<
         sync_threads();
         if warp == 0 {
             let of_warps = within_warp(op, warps.read(lane.min(count - 1) as usize), lane);
+            sync_warp(FULL);
             if lane < count {
                 warps.write(lane as usize, of_warps);
             }

@@ -174,7 +174,7 @@ pub const fn fits<Op: Monoid>() -> bool {
 
 /// The launch bounds of kernels for rows: as many blocks a multiprocessor as those of arrays have.
 pub const fn rows_bounds<Op: Monoid>() -> u32 {
-    bounds::<Op>(4)
+    bounds::<Op>(5)
 }
 
 /// Those of kernels for segments of any lengths, which have more to keep.
