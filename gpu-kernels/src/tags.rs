@@ -221,51 +221,6 @@ pub unsafe fn few<Op: Monoid, const F: usize>(params: &TagParams<Op>) {
     let start = chunk as u64 * params.chunk;
     let len = params.chunk.min(params.n - start);
     let mut seen = 0_u64;
-<<<<<<< HEAD
-    // Takes in a strip's items, those of which it has, from `index` on.
-    let mut take = |tags: [u32; STRIP], items: [Op::Item; STRIP], there: u32, index: u64| {
-        let here: [bool; STRIP] = core::array::from_fn(|s| tags[s] < k && (s as u32) < there);
-        let slot: [u32; STRIP] = core::array::from_fn(|s| if here[s] { tags[s] } else { 0 });
-        // All read before any is written, so that they wait together; what a strip's own item changes goes from register to register.
-        // SAFETY: the lane's own column.
-        let old: [Op::Acc; STRIP] =
-            core::array::from_fn(|s| unsafe { column.read((slot[s] * LANES) as usize) });
-        let mut new = old;
-        let mut bad = false;
-        let mut s = 0;
-        while s < STRIP {
-            let mut value = old[s];
-            let mut earlier = 0;
-            while earlier < s {
-                if slot[earlier] == slot[s] && here[earlier] {
-                    value = new[earlier];
-                }
-                earlier += 1;
-            }
-            let index = params.base + index + s as u64;
-            let has = here[s] && seen >> slot[s] & 1 != 0;
-            new[s] = if has { op.push(value, items[s], index) } else { op.lift(items[s], index) };
-            seen |= (here[s] as u64) << slot[s];
-            bad |= (s as u32) < there && tags[s] >= k;
-            s += 1;
-        }
-        let mut s = 0;
-        while s < STRIP {
-            if here[s] {
-                // SAFETY: as above.
-                unsafe { column.write((slot[s] * LANES) as usize, new[s]) };
-            }
-            s += 1;
-        }
-        if bad {
-            cold_path();
-            let first = tags.iter().position(|&tag| tag >= k).unwrap_or(0) as u64;
-            // SAFETY: the caller's promise.
-            unsafe { note_bad(params.first_bad, params.base + index + first) };
-        }
-    };
-=======
->>>>>>> keys
     let row = (LANES as usize * STRIP) as u64;
     let first = start + (lane as usize * STRIP) as u64;
     let mine = (lane as usize * STRIP) as u64;
@@ -284,11 +239,11 @@ pub unsafe fn few<Op: Monoid, const F: usize>(params: &TagParams<Op>) {
         };
         let here = core::array::from_fn(|s| (tags[s] < k) & ((s as u32) < there));
         // SAFETY: the lane's own column.
-        unsafe { take_strip(op, column, seen, tags, here, items, index) };
+        unsafe { take_strip(op, column, seen, tags, here, items, params.base + index) };
         if let Some(s) = (0..STRIP).find(|&s| (s as u32) < there && tags[s] >= k) {
             cold_path();
             // SAFETY: the caller's promise.
-            unsafe { note_bad(params.first_bad, index + s as u64) };
+            unsafe { note_bad(params.first_bad, params.base + index + s as u64) };
         }
     };
     let tags_aligned = params.tags.addr().is_multiple_of(16);
@@ -314,7 +269,7 @@ pub unsafe fn few<Op: Monoid, const F: usize>(params: &TagParams<Op>) {
             if most < k {
                 let mut u = 0;
                 while u < F {
-                    let index = first + at + u as u64 * row;
+                    let index = params.base + first + at + u as u64 * row;
                     // SAFETY: the lane's own column.
                     unsafe { take_strip(op, column, &mut seen, tags[u], [true; STRIP], items[u], index) };
                     u += 1;
