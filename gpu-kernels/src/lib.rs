@@ -2,7 +2,8 @@
 //!
 //! The layers, each calling only downwards: [`warp`] (shuffles) <- [`block`] (shared memory) <- [`lanes`] (one thread's
 //! share of the canonical tree), [`ordered`] (one warp's, where order matters) and [`any_order`] (a block's, where no
-//! order does) <- [`device`] (whole arrays). [`segments`], [`scan`] and [`tags`] stand beside [`device`]. The kernel entry points are emitted by [`kernels!`] in a leaf crate;
+//! order does) <- [`device`] (whole arrays). [`segments`], [`scan`] and [`tags`] stand beside [`device`], and [`ladder`] apart:
+//! kernels of the papers. The kernel entry points are emitted by [`kernels!`] in a leaf crate;
 //! libraries never emit entries.
 //!
 //! A kernel of one's own calls the two lowest:
@@ -28,6 +29,7 @@ pub mod beside;
 pub mod block;
 pub mod device;
 pub mod export;
+pub mod ladder;
 pub mod lanes;
 pub mod ordered;
 pub mod scan;

@@ -269,7 +269,7 @@ pub unsafe fn few<Op: Monoid, const F: usize>(params: &TagParams<Op>) {
             if most < k {
                 let mut u = 0;
                 while u < F {
-                    let index = first + at + u as u64 * row;
+                    let index = params.base + first + at + u as u64 * row;
                     // SAFETY: the lane's own column.
                     unsafe {
                         let index = params.base + index;

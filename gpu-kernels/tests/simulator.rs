@@ -3,6 +3,8 @@
 
 #[path = "simulator/any_order.rs"]
 mod any_order;
+#[path = "simulator/ladder.rs"]
+mod ladder;
 
 use warpfold_gpu_kernels::device::{Part, ReduceParams};
 use warpfold_gpu_kernels::export::Table;

@@ -309,14 +309,16 @@ impl Engine {
             Place::Sim(options) => {
                 let facts = self.facts.unwrap_or(DeviceFacts::H100);
                 let export = self.find_in::<Op>(Family::Scans)?.1;
-                scans::Place::Sim(ScanSimulator::new::<Op>(*options, export, facts)?)
+                let lines = self.find_in::<Op>(Family::ScanLines).ok().map(|found| found.1);
+                scans::Place::Sim(ScanSimulator::new::<Op>(*options, export, lines, facts)?)
             }
             #[cfg(feature = "cuda")]
             Place::Cuda(gpu) => {
                 let find = || self.find_in::<Op>(Family::Scans);
                 let loaded = gpu.kernels(TypeId::of::<Op>(), Family::Scans, &find)?;
                 let facts = self.facts.unwrap_or(gpu.context.facts);
-                scans::Place::Cuda(ScanLauncher::new::<Op>(gpu.clone(), loaded, facts)?)
+                let lines = self.find_in::<Op>(Family::ScanLines).ok();
+                scans::Place::Cuda(ScanLauncher::new::<Op>(gpu.clone(), loaded, lines, facts)?)
             }
         };
         Ok(Scanner::new(self.clone(), op, place))
@@ -499,24 +501,13 @@ impl Engine {
     ) -> Result<(Kernels, &'static Export), Error> {
         let find = |kernels: Kernels| Some((kernels, kernels.table.find_by_id(id, family)?));
         let found = self.loaded().into_iter().find_map(find);
-        found.ok_or_else(|| Error::NoKernel {
-            operator,
-            item,
-            line: match family {
-                Family::Arrays => format!("my_operator => {},", short(operator)),
-                Family::Segments => format!("my_operator_segments => {},", short(operator)),
-                Family::Scans => format!("my_operator_scan => {},", short(operator)),
-                Family::Tags => format!("my_operator_tags => {},", short(operator)),
-                Family::Keys => format!("my_operator_by_key => {},", by_key(&short(operator))),
-            },
-            list: match family {
-                Family::Arrays => "kernels!",
-                Family::Segments => "segment_kernels!",
-                Family::Scans => "scan_kernels!",
-                Family::Tags => "tag_kernels!",
-                Family::Keys => "key_kernels!",
-            },
-        })
+        found.ok_or_else(|| no_kernel(family, operator, item))
+    }
+
+    /// The error that says that an operator has no kernels of a family.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn without_kernels<Op: Monoid>(&self, family: Family) -> Error {
+        no_kernel(family, type_name::<Op>(), type_name::<Op::Item>())
     }
 
     /// Frees the workspaces that launches no longer need, those ready for captures, and what long host arrays are sent
@@ -584,6 +575,19 @@ fn by_key(runs: &str) -> String {
         [key, equality, op] => format!("({key}, {op}, {equality})"),
         _ => runs.into(),
     }
+}
+
+fn no_kernel(family: Family, operator: &'static str, item: &'static str) -> Error {
+    let (ending, list) = match family {
+        Family::Arrays => ("", "kernels!"),
+        Family::Segments => ("_segments", "segment_kernels!"),
+        Family::Scans => ("_scan", "scan_kernels!"),
+        Family::ScanLines => ("_lines", "scan_line_kernels!"),
+        Family::Tags => ("_tags", "tag_kernels!"),
+        Family::Keys => ("_by_key", "key_kernels!"),
+    };
+    let operator_in_list = if family == Family::Keys { by_key(&short(operator)) } else { short(operator) };
+    Error::NoKernel { operator, item, line: format!("my_operator{ending} => {operator_in_list},"), list }
 }
 
 /// A type's name without the paths in it.

@@ -64,6 +64,12 @@ const SINKS: Suite = Suite {
     folder: "host",
 };
 
+/// Those of scans.
+const SCANS: Suite = Suite {
+    build: &["--package", "warpfold-host", "--no-default-features", "--test", "scan_sim"],
+    folder: "host",
+};
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct List {
@@ -105,6 +111,7 @@ impl Mutant {
             "tags.rs" | "scan/runs.rs" => &KEYS,
             "beside.rs" => &SEGMENTS,
             file if file.starts_with("segments/") => &SEGMENTS,
+            file if file.starts_with("scan") => &SCANS,
             _ => &KERNELS,
         }
     }
@@ -155,7 +162,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let copy = Copy::new(workspace)?;
     let limit = Duration::from_secs(options.timeout);
 
-    for suite in [&KERNELS, &SEGMENTS, &KEYS, &SINKS] {
+    for suite in [&KERNELS, &SEGMENTS, &SCANS, &KEYS, &SINKS] {
         if !mutants.iter().any(|mutant| std::ptr::eq(mutant.suite(), suite)) {
             continue;
         }
@@ -338,7 +345,7 @@ fn test_programs(messages: &str) -> Vec<String> {
 }
 
 /// The simulator's detectors, by words of their reports; earlier entries are more specific.
-const DETECTORS: [(&str, &str); 16] = [
+const DETECTORS: [(&str, &str); 18] = [
     ("does not name the calling lane", "caller not in the mask"),
     ("which the mask", "shuffle from an unnamed lane"),
     (" names lane ", "absent lane"),
@@ -355,6 +362,8 @@ const DETECTORS: [(&str, &str); 16] = [
     ("the ticket is reset", "ticket left behind"),
     (" failed: n = ", "wrong bits"),
     (" segments of ", "wrong bits"),
+    (" items, ", "wrong bits"),
+    (", line ", "wrong bits"),
 ];
 
 /// Which tests failed and what found it, from the output of a test program; `None` if no test is named.
@@ -400,6 +409,7 @@ mod tests {
     #[test]
     fn the_right_occurrence_is_replaced() {
         let mutant = |of, nth| Mutant {
+            part: false,
             name: "m".into(),
             kind: "k".into(),
             file: "f.rs".into(),

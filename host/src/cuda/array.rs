@@ -90,9 +90,10 @@ impl Pump {
 
     /// Waits for all that it has been given. The context is current.
     fn wait(&self) -> Result<(), Error> {
-        let mut result = Ok(());
+        let streams = self.windows.iter().map(|window| window.stream).chain([self.copies]);
         // All of them, also after an error.
-        for stream in self.windows.iter().map(|window| window.stream).chain([self.copies]) {
+        let mut result = Ok(());
+        for stream in streams {
             // SAFETY: our own streams.
             let waited =
                 unsafe { self.context.synchronize(stream, || "waiting for an array's chunks".into()) };
