@@ -44,6 +44,15 @@ impl Descriptor {
             commutative: Op::COMMUTATIVE as u64,
         }
     }
+
+    /// Do the types have the same sizes and alignments, whatever they are?
+    pub const fn alike(&self, other: &Descriptor) -> bool {
+        same_size(&self.operator, &other.operator)
+            && same_size(&self.item, &other.item)
+            && same_size(&self.acc, &other.acc)
+            && same_size(&self.output, &other.output)
+            && self.commutative == other.commutative
+    }
 }
 
 // SAFETY: repr(C), u64 only.
@@ -51,6 +60,10 @@ unsafe impl Plain for Descriptor {}
 
 const fn layout<T: Plain>() -> [u64; 3] {
     [size_of::<T>() as u64, align_of::<T>() as u64, T::LAYOUT]
+}
+
+const fn same_size(a: &[u64; 3], b: &[u64; 3]) -> bool {
+    a[0] == b[0] && a[1] == b[1]
 }
 
 /// In launch bounds: no bound, but what a block will have, for which the registers are to suffice without.
@@ -98,6 +111,11 @@ pub const fn few_lanes<Op: Monoid>(threads: u32, blocks: u32) -> u32 {
     } else {
         bounds::<Op>(threads)
     }
+}
+
+/// Items in what a thread loads at once: a vector of the canonical tree, or what suits the operator where no tree is kept.
+pub const fn at_once<Op: Monoid>() -> usize {
+    if Op::ANY_ORDER { Op::AT_ONCE } else { vector_len(size_of::<Op::Item>()) }
 }
 
 /// One entry point of an operator.
@@ -783,10 +801,11 @@ macro_rules! __simulated {
 #[macro_export]
 macro_rules! __body {
     ($op:ty, reduce_one, $params:expr) => {
-        $crate::device::reduce_one::<$op, { $crate::__vector!($op) }, { $crate::device::VECTORS_IN_FLIGHT }>(
-            $params,
-            $crate::__shared!($op),
-        )
+        $crate::device::reduce_one::<
+            $op,
+            { $crate::export::at_once::<$op>() },
+            { $crate::device::VECTORS_IN_FLIGHT },
+        >($params, $crate::__shared!($op))
     };
     ($op:ty, reduce_short, $params:expr) => {
         $crate::__chunks!($op, $crate::monoid::tree::SHORT_GROUPS, $params)
@@ -802,11 +821,11 @@ macro_rules! __body {
 #[macro_export]
 macro_rules! __chunks {
     ($op:ty, $groups:expr, $params:expr) => {
-        $crate::device::reduce_chunks::<$op, { $crate::__vector!($op) }, { $crate::device::VECTORS_IN_FLIGHT }>(
-            $params,
-            $groups,
-            $crate::__shared!($op),
-        )
+        $crate::device::reduce_chunks::<
+            $op,
+            { $crate::export::at_once::<$op>() },
+            { $crate::device::VECTORS_IN_FLIGHT },
+        >($params, $groups, $crate::__shared!($op))
     };
 }
 
@@ -818,7 +837,7 @@ macro_rules! __chunks {
     ($op:ty, $groups:expr, $params:expr) => {
         $crate::device::simulate_chunks::<
             $op,
-            { $crate::__vector!($op) },
+            { $crate::export::at_once::<$op>() },
             { $crate::device::VECTORS_IN_FLIGHT },
         >($params, $crate::__shared!($op))
     };

@@ -14,14 +14,14 @@ use warpfold_monoid::{
 };
 
 #[cfg(feature = "cuda")]
-use crate::cuda::{Context, Gpu, RunLauncher, ScanLauncher, SegmentLauncher, TagLauncher};
+use crate::cuda::{Context, Gpu, Loaded, RunLauncher, ScanLauncher, SegmentLauncher, TagLauncher};
 use crate::{
     Error, GroupReducer, KeyReducer, Reducer, Scanner, SegmentReducer, TagReducer,
     erased::Types,
     keys,
     module::Kernels,
     plan::DeviceFacts,
-    scans, segments,
+    reducer, scans, segments,
     sim::{RunSimulator, ScanSimulator, SegmentSimulator, SimOptions, Simulator, TagSimulator},
 };
 
@@ -35,6 +35,26 @@ pub enum Backend {
     Cuda,
     /// The GPU's kernels on simulated threads of the host.
     Sim,
+}
+
+/// An operator by its type's identity and names, and what launches need to know of it.
+#[derive(Clone, Copy)]
+struct Named {
+    id: TypeId,
+    name: &'static str,
+    item: &'static str,
+    types: &'static Types,
+}
+
+impl Named {
+    fn of<Op: Monoid>() -> Named {
+        Named {
+            id: TypeId::of::<Op>(),
+            name: type_name::<Op>(),
+            item: type_name::<Op::Item>(),
+            types: Types::of::<Op>(),
+        }
+    }
 }
 
 impl fmt::Display for Backend {
@@ -229,21 +249,7 @@ impl Engine {
     /// what the driver says.
     pub fn reducer<Op: Monoid>(&self, op: Op) -> Result<Reducer<Op>, Error> {
         const { limits::check::<Op>() };
-        match &self.place {
-            Place::Cpu => Ok(Reducer::on_cpu(self.clone(), op)),
-            Place::Sim(options) => {
-                let facts = self.facts.unwrap_or(DeviceFacts::H100);
-                let simulator = Simulator::new(*options, self.find::<Op>()?.1, facts, Types::of::<Op>())?;
-                Ok(Reducer::on_sim(self.clone(), op, simulator))
-            }
-            #[cfg(feature = "cuda")]
-            Place::Cuda(gpu) => {
-                let loaded = gpu.kernels(TypeId::of::<Op>(), Family::Arrays, || self.find::<Op>())?;
-                let facts = self.facts.unwrap_or(gpu.context.facts);
-                let launcher = crate::cuda::Launcher::new(gpu.clone(), loaded, facts, Types::of::<Op>())?;
-                Ok(Reducer::on_gpu(self.clone(), op, launcher))
-            }
-        }
+        Ok(Reducer::new(self.clone(), op, self.array_place(Named::of::<Op>())?))
     }
 
     /// A reducer of segments for an operator: of rows, along axes, of ranges of any lengths.
@@ -264,22 +270,7 @@ impl Engine {
     /// ```
     pub fn segments<Op: Monoid>(&self, op: Op) -> Result<SegmentReducer<Op>, Error> {
         const { limits::check::<Op>() };
-        let place = match &self.place {
-            Place::Cpu => segments::Place::Cpu,
-            Place::Sim(options) => {
-                let facts = self.facts.unwrap_or(DeviceFacts::H100);
-                let export = self.find_in::<Op>(Family::Segments)?.1;
-                segments::Place::Sim(SegmentSimulator::new(*options, export, facts, Types::of::<Op>())?)
-            }
-            #[cfg(feature = "cuda")]
-            Place::Cuda(gpu) => {
-                let find = || self.find_in::<Op>(Family::Segments);
-                let loaded = gpu.kernels(TypeId::of::<Op>(), Family::Segments, find)?;
-                let facts = self.facts.unwrap_or(gpu.context.facts);
-                segments::Place::Cuda(SegmentLauncher::new(gpu.clone(), loaded, facts, Types::of::<Op>())?)
-            }
-        };
-        Ok(SegmentReducer::new(self.clone(), op, place))
+        Ok(SegmentReducer::new(self.clone(), op, self.segment_place(Named::of::<Op>())?))
     }
 
     /// A scanner for an operator: running results of arrays, of rows, along axes, of segments of any lengths.
@@ -310,7 +301,7 @@ impl Engine {
             #[cfg(feature = "cuda")]
             Place::Cuda(gpu) => {
                 let find = || self.find_in::<Op>(Family::Scans);
-                let loaded = gpu.kernels(TypeId::of::<Op>(), Family::Scans, find)?;
+                let loaded = gpu.kernels(TypeId::of::<Op>(), Family::Scans, &find)?;
                 let facts = self.facts.unwrap_or(gpu.context.facts);
                 scans::Place::Cuda(ScanLauncher::new::<Op>(gpu.clone(), loaded, facts)?)
             }
@@ -350,7 +341,7 @@ impl Engine {
             #[cfg(feature = "cuda")]
             Place::Cuda(gpu) => {
                 let find = || self.find_in::<Op>(Family::Tags);
-                let loaded = gpu.kernels(TypeId::of::<Op>(), Family::Tags, find)?;
+                let loaded = gpu.kernels(TypeId::of::<Op>(), Family::Tags, &find)?;
                 let facts = self.facts.unwrap_or(gpu.context.facts);
                 keys::TagPlace::Cuda(TagLauncher::new::<Op>(gpu.clone(), loaded, facts)?)
             }
@@ -403,7 +394,7 @@ impl Engine {
             #[cfg(feature = "cuda")]
             Place::Cuda(gpu) => {
                 let find = || self.find_in::<Runs<K, E, Op>>(Family::Keys);
-                let loaded = gpu.kernels(TypeId::of::<Runs<K, E, Op>>(), Family::Keys, find)?;
+                let loaded = gpu.kernels(TypeId::of::<Runs<K, E, Op>>(), Family::Keys, &find)?;
                 let facts = self.facts.unwrap_or(gpu.context.facts);
                 keys::KeyPlace::Cuda(RunLauncher::new::<K, E, Op>(gpu.clone(), loaded, facts)?)
             }
@@ -431,14 +422,55 @@ impl Engine {
         Ok(GroupReducer::new(self.segments(op)?))
     }
 
-    /// The export of an operator's kernels for whole arrays among what has been loaded.
-    fn find<Op: Monoid>(&self) -> Result<(Kernels, &'static Export), Error> {
-        self.find_in::<Op>(Family::Arrays)
+    /// Where whole arrays are reduced, with what it takes.
+    fn array_place(&self, operator: Named) -> Result<reducer::Place, Error> {
+        Ok(match &self.place {
+            Place::Cpu => reducer::Place::Cpu,
+            Place::Sim(options) => {
+                let facts = self.facts.unwrap_or(DeviceFacts::H100);
+                let export = self.find(operator, Family::Arrays)?.1;
+                reducer::Place::Sim(Simulator::new(*options, export, facts, operator.types)?)
+            }
+            #[cfg(feature = "cuda")]
+            Place::Cuda(gpu) => {
+                let loaded = self.kernels(gpu, operator, Family::Arrays)?;
+                let facts = self.facts.unwrap_or(gpu.context.facts);
+                reducer::Place::Cuda(crate::cuda::Launcher::new(gpu.clone(), loaded, facts, operator.types)?)
+            }
+        })
+    }
+
+    /// Where segments are reduced, with what it takes.
+    fn segment_place(&self, operator: Named) -> Result<segments::Place, Error> {
+        Ok(match &self.place {
+            Place::Cpu => segments::Place::Cpu,
+            Place::Sim(options) => {
+                let facts = self.facts.unwrap_or(DeviceFacts::H100);
+                let export = self.find(operator, Family::Segments)?.1;
+                segments::Place::Sim(SegmentSimulator::new(*options, export, facts, operator.types)?)
+            }
+            #[cfg(feature = "cuda")]
+            Place::Cuda(gpu) => {
+                let loaded = self.kernels(gpu, operator, Family::Segments)?;
+                let facts = self.facts.unwrap_or(gpu.context.facts);
+                segments::Place::Cuda(SegmentLauncher::new(gpu.clone(), loaded, facts, operator.types)?)
+            }
+        })
+    }
+
+    #[cfg(feature = "cuda")]
+    fn kernels(&self, gpu: &Gpu, operator: Named, family: Family) -> Result<Arc<Loaded>, Error> {
+        gpu.kernels(operator.id, family, &|| self.find(operator, family))
+    }
+
+    /// The export of an operator's kernels of a family among what has been loaded.
+    fn find(&self, operator: Named, family: Family) -> Result<(Kernels, &'static Export), Error> {
+        self.find_by_id(operator.id, family, operator.name, operator.item)
     }
 
     /// The same for any family of kernels.
     fn find_in<Op: Monoid>(&self, family: Family) -> Result<(Kernels, &'static Export), Error> {
-        self.find_by_id(TypeId::of::<Op>(), family, type_name::<Op>(), type_name::<Op::Item>())
+        self.find(Named::of::<Op>(), family)
     }
 
     fn find_by_id(

@@ -153,6 +153,12 @@ pub(crate) fn bytes_of_mut<T>(place: &mut MaybeUninit<T>) -> &mut [MaybeUninit<u
     unsafe { std::slice::from_raw_parts_mut(place.as_mut_ptr().cast(), size_of::<T>()) }
 }
 
+/// The bytes of places for values.
+pub(crate) fn bytes_of_all<T>(places: &mut [T]) -> &mut [MaybeUninit<u8>] {
+    // SAFETY: their own bytes, to which only values of their type are written.
+    unsafe { std::slice::from_raw_parts_mut(places.as_mut_ptr().cast(), size_of_val(places)) }
+}
+
 #[cfg(test)]
 mod tests {
     use warpfold_monoid::{Max, Variance, WithInitial};

@@ -29,7 +29,7 @@ pub struct Reducer<Op: Monoid> {
 
 /// Where it runs, with what it needs there at hand.
 #[derive(Clone, Debug)]
-enum Place {
+pub(crate) enum Place {
     Cpu,
     Sim(Simulator),
     #[cfg(feature = "cuda")]
@@ -43,17 +43,8 @@ impl<Op: Monoid> fmt::Debug for Reducer<Op> {
 }
 
 impl<Op: Monoid> Reducer<Op> {
-    pub(crate) fn on_cpu(engine: Engine, op: Op) -> Self {
-        Reducer { engine, op, place: Place::Cpu }
-    }
-
-    pub(crate) fn on_sim(engine: Engine, op: Op, simulator: Simulator) -> Self {
-        Reducer { engine, op, place: Place::Sim(simulator) }
-    }
-
-    #[cfg(feature = "cuda")]
-    pub(crate) fn on_gpu(engine: Engine, op: Op, launcher: Launcher) -> Self {
-        Reducer { engine, op, place: Place::Cuda(launcher) }
+    pub(crate) fn new(engine: Engine, op: Op, place: Place) -> Self {
+        Reducer { engine, op, place }
     }
 
     /// The operator.

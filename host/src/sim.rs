@@ -189,17 +189,15 @@ impl Simulator {
         &self,
         op: Op,
         items: &[Op::Item],
-        mut buffers: Vec<Buffer>,
+        buffers: Vec<Buffer>,
     ) -> Result<Op::Output, Error> {
         let identity = op.identity();
         let mut output = MaybeUninit::new(op.finish(identity));
-        buffers.push(Buffer::read_only("input", items));
-        let input = items.as_ptr().expose_provenance();
         // SAFETY: the kernels are this operator's; readable items.
         unsafe {
             self.run(
                 Erased::of(&op),
-                (input, items.len() as u64),
+                (items.as_ptr().cast(), items.len() as u64),
                 bytes_of(&identity),
                 bytes_of_mut(&mut output),
                 buffers,
@@ -218,11 +216,13 @@ impl Simulator {
     unsafe fn run(
         &self,
         op: Erased<'_>,
-        (input, n): (usize, u64),
+        (input, n): (*const u8, u64),
         identity: &[MaybeUninit<u8>],
         output: &mut [MaybeUninit<u8>],
         mut buffers: Vec<Buffer>,
     ) -> Result<(), Error> {
+        let (input, bytes) = (input.expose_provenance(), n as usize * op.types.layout.item_bytes);
+        buffers.push(Buffer { name: "input".into(), start: input, bytes, writable: false });
         let plan = self.plan(n, op.types.layout)?;
         let mut result = Room::filled(1, output)?;
         // One block needs no workspace, and gets none.

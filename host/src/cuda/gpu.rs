@@ -76,7 +76,7 @@ impl Gpu {
         &self,
         operator: TypeId,
         family: Family,
-        find: impl FnOnce() -> Result<(Kernels, &'static Export), Error>,
+        find: &dyn Fn() -> Result<(Kernels, &'static Export), Error>,
     ) -> Result<Arc<Loaded>, Error> {
         // Held while loading: two threads that want the same operator load it once.
         let mut loaded = lock(&self.kernels);

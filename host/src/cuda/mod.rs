@@ -26,6 +26,7 @@ pub use workspace::Workspace;
 
 pub(crate) use context::{Context, devices};
 pub(crate) use gpu::Gpu;
+pub(crate) use kernels::Loaded;
 pub(crate) use reduce::Launcher;
 pub(crate) use runs::RunLauncher;
 pub(crate) use scans::ScanLauncher;

@@ -137,6 +137,16 @@ impl Data {
         bytemuck::cast_slice(self.bytes())
     }
 
+    /// The bits of integers, as those of another type of as many.
+    ///
+    /// # Panics
+    ///
+    /// If the other type is wider or narrower.
+    pub fn bits_as<T: Stored>(&self) -> &[T::Raw] {
+        assert_eq!(self.dtype.size(), size_of::<T::Raw>(), "elements are read as others of their size");
+        bytemuck::cast_slice(self.bytes())
+    }
+
     fn bytes(&self) -> &[u8] {
         match &self.bytes {
             Bytes::Mapped { map, start } => &map[*start..],
