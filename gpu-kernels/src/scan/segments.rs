@@ -609,8 +609,8 @@ unsafe fn pack<Op, O, const V: usize, const VO: usize, const REVERSE: bool, cons
             }
             i += 1;
         }
-        // SAFETY: the whole block is here.
         let following;
+        // SAFETY: the whole block is here.
         (before, following) = unsafe { around(first, last, warps, edges) };
         if following != u32::MAX {
             next_begin = following - 1;

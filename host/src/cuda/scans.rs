@@ -108,7 +108,7 @@ impl ScanLauncher {
         let (gpu, context, bytes) = (&self.gpu, &self.gpu.context, Self::workspace_bytes(plan.pairs));
         let (kernel, by_lines) = plan.kernel(setting.form.reverse);
         let _current = context.enter_or_error()?;
-        let loaded = match self.lines.clone().filter(|_| by_lines) {
+        let loaded = match self.lines.filter(|_| by_lines) {
             Some(lines) => &gpu.kernels(TypeId::of::<Op>(), Family::ScanLines, || Ok(lines))?,
             None => &self.loaded,
         };
