@@ -25,6 +25,7 @@ mod table;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use keys::{KEYS, TAGS};
+#[cfg(not(target_arch = "nvptx64"))]
 pub use lines::TABLE as SCAN_LINES;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use scans::TABLE as SCANS;

@@ -575,7 +575,8 @@ fn sorts_are_stable_and_leave_what_is_not_there() {
 fn drawn(thread: u32, round: u32, tags: u32) -> Option<u32> {
     let bits = (thread * 37 + round * 101 + 11).wrapping_mul(0x9e37_79b1) >> 8;
     // Some warps and threads have nothing at all.
-    (thread % 7 != 3 && thread / 32 % 5 != 2 && bits % 3 > 0).then_some(bits / 3 % (tags + tags / 8))
+    (thread % 7 != 3 && thread / 32 % 5 != 2 && !bits.is_multiple_of(3))
+        .then_some(bits / 3 % (tags + tags / 8))
 }
 
 /// What sinks are documented to do with the places of a warp, the warps of a block and the runs of blocks: neighbours first,

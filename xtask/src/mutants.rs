@@ -409,7 +409,6 @@ mod tests {
     #[test]
     fn the_right_occurrence_is_replaced() {
         let mutant = |of, nth| Mutant {
-            part: false,
             name: "m".into(),
             kind: "k".into(),
             file: "f.rs".into(),

@@ -90,10 +90,9 @@ impl Pump {
 
     /// Waits for all that it has been given. The context is current.
     fn wait(&self) -> Result<(), Error> {
-        let streams = self.windows.iter().map(|window| window.stream).chain([self.copies]);
-        // All of them, also after an error.
         let mut result = Ok(());
-        for stream in streams {
+        // All of them, also after an error.
+        for stream in self.windows.iter().map(|window| window.stream).chain([self.copies]) {
             // SAFETY: our own streams.
             let waited =
                 unsafe { self.context.synchronize(stream, || "waiting for an array's chunks".into()) };

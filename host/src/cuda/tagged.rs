@@ -15,8 +15,8 @@ use super::{
 };
 use crate::{Error, Tag, sink::tagged::PIECE};
 
-/// The values of tags that have some, and the first item whose tag was out of range.
-type Tagged<A> = (Vec<Option<A>>, Option<u64>);
+/// What has come of a stream: the values that there are, and the first item whose tag was out of range.
+type Found<A> = (Vec<Option<A>>, Option<u64>);
 
 /// The values of a stream's tags.
 ///
@@ -163,7 +163,7 @@ impl CudaTags {
     }
 
     /// The values that there are, and the first item whose tag was out of range. Waits.
-    pub(crate) fn read<Op: Monoid>(&mut self, k: u64) -> Result<Tagged<Op::Acc>, Error> {
+    pub(crate) fn read<Op: Monoid>(&mut self, k: u64) -> Result<Found<Op::Acc>, Error> {
         let k = k as usize;
         let needed = Error::HostMemory { needed: (k as u64).saturating_mul(size_of::<Op::Acc>() as u64) };
         let (mut kept, mut held) = (Vec::<Op::Acc>::new(), vec![0_u8; k]);

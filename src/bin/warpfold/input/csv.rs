@@ -111,12 +111,11 @@ impl Texts {
     }
 }
 
+/// What is done with the fields of a row; an error names the field at fault.
+type Take<'a> = dyn FnMut(&[&[u8]]) -> Result<(), usize> + 'a;
+
 /// Hands out the named columns' cells, row by row. A cell that is not taken, counted among the columns, is not a number.
-fn read_rows(
-    file: &File,
-    columns: &[Option<&str>],
-    take: &mut dyn FnMut(&[&[u8]]) -> Result<(), usize>,
-) -> Result<(), CsvError> {
+fn read_rows(file: &File, columns: &[Option<&str>], take: &mut Take<'_>) -> Result<(), CsvError> {
     let mut reader = ReaderBuilder::new().trim(Trim::All).from_reader(file);
     let header = reader.byte_headers().map_err(CsvError::Read)?.clone();
     let found = columns.iter().map(|&column| find_column(&header, column));
