@@ -271,7 +271,10 @@ pub unsafe fn few<Op: Monoid, const F: usize>(params: &TagParams<Op>) {
                 while u < F {
                     let index = params.base + first + at + u as u64 * row;
                     // SAFETY: the lane's own column.
-                    unsafe { take_strip(op, column, &mut seen, tags[u], [true; STRIP], items[u], index) };
+                    unsafe {
+                        let index = params.base + index;
+                        take_strip(op, column, &mut seen, tags[u], [true; STRIP], items[u], index);
+                    }
                     u += 1;
                 }
                 at += at_once;

@@ -416,6 +416,7 @@ mod tests {
             replace: "x".into(),
             of,
             nth,
+            part: false,
         };
         assert_eq!(mutant(2, 1).apply("ab-ab").unwrap(), "x-ab");
         assert_eq!(mutant(2, 2).apply("ab-ab").unwrap(), "ab-x");
