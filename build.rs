@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let without = ["DOCS_RS", "WARPFOLD_WITHOUT_KERNELS"];
     without.iter().for_each(|name| println!("cargo:rerun-if-env-changed={name}"));
     if without.iter().any(|name| std::env::var_os(name).is_some()) {
-        for part in ["core.rs", "more.rs", "segments.rs", "scans.rs", "lines.rs", "ladder.rs"] {
+        for part in ["core.rs", "more.rs", "segments.rs", "scans.rs", "keys.rs", "lines.rs", "ladder.rs"] {
             std::fs::write(out.join(part), NO_MODULES)?;
         }
         return Ok(());
@@ -36,6 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ("more", vec![old], vec![new]),
         ("segments", vec![old, new], vec![new]),
         ("scans", vec![old, new], vec![new]),
+        ("keys", vec![old], vec![new]),
         ("lines", vec![old, new], vec![new]),
         // Kernels of the papers, for a bench: only if asked for.
         (LADDER, vec![new], vec![]),

@@ -25,12 +25,18 @@ mod scans {
 }
 
 #[cfg(feature = "cuda")]
+mod keys {
+    include!(concat!(env!("OUT_DIR"), "/keys.rs"));
+}
+
+#[cfg(feature = "cuda")]
 mod lines {
     include!(concat!(env!("OUT_DIR"), "/lines.rs"));
 }
 
 #[cfg(feature = "cuda")]
 mod compiled {
+    pub use super::keys::MODULES as KEYS;
     pub use super::lines::MODULES as SCAN_LINES;
     pub use super::scans::MODULES as SCANS;
     pub use super::segments::MODULES as SEGMENTS;
@@ -54,6 +60,7 @@ mod compiled {
 #[cfg(not(feature = "cuda"))]
 mod compiled {
     pub static MODULES: &[crate::module::Module] = &[];
+    pub static KEYS: &[crate::module::Module] = &[];
     pub static SCANS: &[crate::module::Module] = &[];
     pub static SCAN_LINES: &[crate::module::Module] = &[];
     pub static SEGMENTS: &[crate::module::Module] = &[];
@@ -67,6 +74,12 @@ pub static SEGMENTS: Kernels = Kernels { table: &warpfold_builtins::SEGMENTS, mo
 
 /// The same for scans.
 pub static SCANS: Kernels = Kernels { table: &warpfold_builtins::SCANS, modules: compiled::SCANS };
+
+/// The same for reductions by tag.
+pub static TAGS: Kernels = Kernels { table: &warpfold_builtins::TAGS, modules: compiled::KEYS };
+
+/// The same for reductions by key.
+pub static KEYS: Kernels = Kernels { table: &warpfold_builtins::KEYS, modules: compiled::KEYS };
 
 /// The same for scans of many lines at once.
 pub static SCAN_LINES: Kernels =
@@ -166,10 +179,19 @@ impl Engine {
         Engine(self.0.with_facts(facts))
     }
 
+    /// The same engine taking no more than so many bytes of its device's memory for items of long host arrays: see
+    /// [`host::Engine::with_device_bytes`](crate::host::Engine::with_device_bytes).
+    #[must_use = "the engine itself does not change"]
+    pub fn with_device_bytes(&self, limit: u64) -> Engine {
+        Engine(self.0.with_device_bytes(limit))
+    }
+
     fn with_builtins(engine: warpfold_host::Engine) -> Engine {
         engine.load(BUILTINS);
         engine.load(SEGMENTS);
         engine.load(SCANS);
+        engine.load(TAGS);
+        engine.load(KEYS);
         engine.load(SCAN_LINES);
         Engine(engine)
     }

@@ -21,13 +21,14 @@
 
 mod engine;
 
-pub use engine::{BUILTINS, Engine, SCAN_LINES, SCANS, SEGMENTS};
+pub use engine::{BUILTINS, Engine, KEYS, SCAN_LINES, SCANS, SEGMENTS, TAGS};
 #[cfg(feature = "cuda")]
 pub use warpfold_host::cuda;
 pub use warpfold_host::{
-    Backend, Columns, ColumnsMut, DeviceInfo, EngineInfo, Error, Input, Items, Reducer, Scanner, Schedule,
-    SegmentPlan, SegmentReducer, SimOptions, Source, Strided, beside, cpu, cuda_devices, module, plan, scans,
-    segments, source,
+    Backend, ByKey, Columns, ColumnsMut, DeviceInfo, EngineInfo, Equal, Equality, Error, GroupKey,
+    GroupReducer, Groups, Input, Items, KeyReducer, Reducer, Scanner, Schedule, SegmentPlan, SegmentReducer,
+    SimOptions, Sink, Source, Strided, Tag, TagReducer, TaggedSink, beside, cpu, cuda_devices, keys, module,
+    plan, scans, segments, source,
 };
 pub use warpfold_monoid as monoid;
 pub use warpfold_monoid::{

@@ -14,6 +14,10 @@ mod support;
 mod cases;
 #[cfg(feature = "cli")]
 mod cli;
+#[cfg(not(feature = "device-tests-only"))]
+mod keys;
+#[cfg(feature = "cuda")]
+mod keys_gpu;
 #[cfg(not(feature = "cuda"))]
 mod left_out;
 #[cfg(feature = "every-operator")]
@@ -41,3 +45,5 @@ mod segments;
 mod segments_cases;
 #[cfg(feature = "cuda")]
 mod segments_gpu;
+#[cfg(feature = "cuda")]
+mod sinks_gpu;

@@ -4,7 +4,8 @@
 use std::ptr;
 
 use warpfold::{
-    Affine, ArgMax, Compose, Engine, Error, Max, MaxSegmentSum, Mean, Min, Monoid, Plain, SegmentPlan, Sum,
+    Affine, ArgMax, Compose, Dot, Engine, Error, Max, MaxSegmentSum, Mean, Min, Monoid, Plain, SegmentPlan,
+    Sum,
     cuda::{
         DeviceArray, DeviceView, DeviceViewMut, StreamRef,
         cust::{
@@ -15,7 +16,7 @@ use warpfold::{
         },
     },
     plan::segments::{SegmentSettings, SegmentStrategy},
-    segments::{Axis, Layout},
+    segments::{Axis, Layout, Side},
     tree,
 };
 
@@ -382,4 +383,26 @@ fn what_does_not_fit_is_refused() {
         reducer.enqueue_segments(&items, &prepared, &mut one, StreamRef::default_stream()).unwrap_err()
     };
     assert!(matches!(error, Error::LayoutOutOfRange { greatest: 19, len: 10, .. }), "{error}");
+}
+
+/// A matrix times a vector, by kernels that are compiled ahead: the exact sums of small numbers, and the CPU's bits of others.
+#[test]
+fn products_with_what_lies_beside() {
+    let Some(engine) = gpu() else { return };
+    let on = |engine: &Engine, matrix: &[f32], vector: &[f32]| {
+        let mut dots = engine.segments_beside(Dot::<f32>::new(), Side::items(vector)).unwrap();
+        dots.reduce_rows(matrix, vector.len() as u64).unwrap()
+    };
+    for (m, n) in [(1, 1), (300, 7), (4097, 2), (40, 100), (9, 513), (3, 9001), (2, 70_000), (0, 5)] {
+        let small = |k: usize| (k % 19) as f32 - 9.0;
+        let matrix: Vec<f32> = (0..m * n).map(small).collect();
+        let vector: Vec<f32> = (0..n).map(|i| small(7 * i)).collect();
+        let exact =
+            |row: &[f32]| row.iter().zip(&vector).map(|(&x, &b)| x as i64 * b as i64).sum::<i64>() as f32;
+        let expected: Vec<f32> = matrix.chunks(n).map(exact).collect();
+        assert_eq!(on(&engine, &matrix, &vector), expected, "{m} rows of {n}");
+        let (matrix, vector) = (ordinary::<f32>(m * n, (m + n) as u64), ordinary::<f32>(n, 9));
+        let (ours, theirs) = (on(&engine, &matrix, &vector), on(&Engine::cpu(), &matrix, &vector));
+        assert_eq!(bytes(&ours), bytes(&theirs), "{m} rows of {n}");
+    }
 }

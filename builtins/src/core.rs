@@ -9,22 +9,18 @@ kernels! {
     /// Their exports.
     pub static TABLE:
     // Sums and products.
-    sum_i32 => Sum<i32>,
     sum_i32_i64 => Sum<i32, i64>,
     sum_u32 => Sum<u32>,
     sum_u32_u64 => Sum<u32, u64>,
-    sum_i64 => Sum<i64>,
     sum_u64 => Sum<u64>,
     sum_f32 => Sum<f32>,
     sum_f64 => Sum<f64>,
     sum_f32_exact => Sum<f32, DoubleDouble>,
     nansum_f32 => NanSum<f32>,
     nansum_f64 => NanSum<f64>,
-    product_i32 => Product<i32>,
     product_i32_i64 => Product<i32, i64>,
     product_u32 => Product<u32>,
     product_u32_u64 => Product<u32, u64>,
-    product_i64 => Product<i64>,
     product_u64 => Product<u64>,
     product_f32 => Product<f32>,
     product_f64 => Product<f64>,

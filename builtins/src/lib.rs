@@ -8,6 +8,8 @@
 
 #[cfg(any(feature = "core", not(target_arch = "nvptx64")))]
 mod core;
+#[cfg(any(feature = "keys", not(target_arch = "nvptx64")))]
+mod keys;
 #[cfg(all(feature = "ladder", target_arch = "nvptx64"))]
 mod ladder;
 #[cfg(any(feature = "lines", not(target_arch = "nvptx64")))]
@@ -22,6 +24,7 @@ mod segments;
 mod table;
 
 #[cfg(not(target_arch = "nvptx64"))]
+pub use keys::{KEYS, TAGS};
 pub use lines::TABLE as SCAN_LINES;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use scans::TABLE as SCANS;

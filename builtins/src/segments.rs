@@ -1,8 +1,11 @@
 //! The operators whose segments are folded by kernels that are compiled ahead.
 
 use half::f16;
-use warpfold_gpu_kernels::segment_kernels;
-use warpfold_monoid::{Any, ArgMax, ArgMin, Compose, Max, MaxSegmentSum, Mean, Min, Product, Sum};
+use warpfold_gpu_kernels::{
+    beside::{Along, Beside},
+    segment_kernels,
+};
+use warpfold_monoid::{Any, ArgMax, ArgMin, Compose, Dot, Max, MaxSegmentSum, Mean, Min, Product, Sum};
 
 segment_kernels! {
     /// Their exports.
@@ -29,4 +32,6 @@ segment_kernels! {
     mss_i32_segments => MaxSegmentSum<i32>,
     mss_f32_segments => MaxSegmentSum<f32>,
     compose_f32_segments => Compose<f32>,
+    // A matrix times a vector.
+    dot_f32_along_segments => Beside<Dot<f32>, Along<f32>>,
 }

@@ -52,7 +52,8 @@ pub unsafe fn fold<Op: Monoid, const V: usize, const U: usize>(
     let size = size_of::<Op::Item>();
     // Where not even the items lie at multiples of their size, no start is better than another.
     let astray = align_of::<Op::Item>() < size && !items.addr().is_multiple_of(size);
-    let aligned = V == 1 || items.addr().is_multiple_of(size_of::<[Op::Item; V]>());
+    // Items without bytes lie anywhere.
+    let aligned = V == 1 || size == 0 || items.addr().is_multiple_of(size_of::<[Op::Item; V]>());
     let stride = threads as usize * V;
     if size_of::<Op::Acc>() <= 8 && aligned && !astray && len == (VECTORS_IN_FLIGHT * stride) as u64 {
         // What most blocks of all but long arrays have, and bound by the instructions that they fetch: the shortest way.
@@ -77,7 +78,7 @@ pub unsafe fn fold<Op: Monoid, const V: usize, const U: usize>(
     let mut vectors = len / V as u64;
     if V > 1 && !(aligned && len.is_multiple_of(V as u64)) {
         cold_path();
-        if !astray {
+        if !astray && size > 0 {
             head = (((items.addr() / size).wrapping_neg() % V) as u64).min(len) as u32;
         }
         let rest = len - head as u64;

@@ -1,5 +1,5 @@
-//! Reductions and scans within a block: [`reduce`], [`scan`], [`scan_exclusive`] and [`broadcast`], for kernels of one's
-//! own too.
+//! Reductions, scans and sorts within a block: [`reduce`], [`scan`], [`scan_exclusive`], [`broadcast`] and [`sort_pairs`], for
+//! kernels of one's own too.
 //!
 //! All threads of a one-dimensional block call together: 1 to 1024 of them, a multiple of 32 or not. The first
 //! `present` hold a value (a partial tile); what the others bring is never combined. `present` may differ from block to
@@ -79,6 +79,8 @@ use warpfold_simt::{
 };
 
 use crate::warp::{self, Present};
+
+pub use crate::sink::{Meeting, Sink, TaggedSink};
 
 /// Slots of shared memory that serve every block size: one a warp. [`crate::lanes::unshift_block`] needs as many.
 pub const SHARED: usize = 32;
@@ -226,6 +228,108 @@ pub unsafe fn broadcast<T: Plain>(value: T, from: u32, shared: Shared<T>) -> T {
     sync_threads();
     // SAFETY: written before the barrier.
     unsafe { shared.read(0) }
+}
+
+/// Where a block keeps the pairs that it [sorts](sort_pairs): a slot a thread in each.
+#[derive(Clone, Copy, Debug)]
+pub struct SortRoom<K, V> {
+    /// Keys.
+    pub keys: Shared<K>,
+    /// Values.
+    pub values: Shared<V>,
+    /// Where the pairs come from.
+    pub from: Shared<u32>,
+}
+
+/// Sorts pairs by their keys: thread `i` receives the pair that stands at place `i` of the first `present`, in ascending order; the
+/// other threads keep theirs.
+///
+/// Stable, and by the network of [`warp::sort_pairs`], which see; what partners of other warps have goes through shared memory: at
+/// two barriers for each of 1, 3, 6, 10 or 15 comparisons of 64, 128, 256, 512 or 1024 threads.
+///
+/// ```
+/// use warpfold_gpu_kernels::block::{self, SortRoom};
+/// use warpfold_simt::sim::{self, Buffer, Launch, Options};
+/// use warpfold_simt::{global, shared, thread};
+///
+/// # fn main() -> Result<(), sim::Fault> {
+/// let mut keys: Vec<i32> = (0..100).map(|i| i * 37 % 101 - 50).collect();
+/// let options = Options::default().buffer(Buffer::writable("keys", &mut keys));
+/// let at = keys.as_mut_ptr() as usize;
+/// sim::launch(&Launch::new("sort", 1, 100), &options, || {
+///     let room = SortRoom { keys: shared!([i32; 100]), values: shared!([u32; 100]), from: shared!([u32; 100]) };
+///     let thread = thread::thread_idx_x();
+///     let place = (at as *mut i32).wrapping_add(thread as usize);
+///     // SAFETY: as many keys and slots as threads, all of which call.
+///     unsafe {
+///         let key = global::load(place.cast_const());
+///         let (key, _whence) = block::sort_pairs(key, thread, None, |a, b| a < b, room);
+///         global::store(place, key);
+///     }
+/// })?;
+/// assert!(keys.is_sorted());
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Safety
+///
+/// As for [`reduce`], with a slot for each thread.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn sort_pairs<K: Plain, V: Plain>(
+    key: K,
+    value: V,
+    present: Present,
+    before: impl Fn(K, K) -> bool,
+    room: SortRoom<K, V>,
+) -> (K, V) {
+    let at = Place::here(present);
+    let thread = at.warp * 32 + at.lane;
+    let first = at.warp * 32;
+    let mut pair = warp::Pair { key, value, from: thread };
+    let mut size = 2;
+    // As far as there are threads: what is not there stands behind all others, in its place.
+    while size < 2 * at.threads {
+        let mut flip = size - 1;
+        while flip > 0 {
+            let partner = thread ^ flip;
+            if flip < 32 {
+                // SAFETY: all threads call, so all lanes of this warp do.
+                pair = unsafe {
+                    let partner = partner - first;
+                    warp::sort_step(pair, at.lane, partner, at.lanes, at.present, &before)
+                };
+            } else {
+                let slot = thread as usize;
+                // SAFETY: a slot a thread; barriers lie before and behind what others read.
+                unsafe {
+                    room.keys.write(slot, pair.key);
+                    room.values.write(slot, pair.value);
+                    room.from.write(slot, pair.from);
+                }
+                sync_threads();
+                if partner < at.threads {
+                    let slot = partner as usize;
+                    // SAFETY: as above.
+                    let other = unsafe {
+                        warp::Pair {
+                            key: room.keys.read(slot),
+                            value: room.values.read(slot),
+                            from: room.from.read(slot),
+                        }
+                    };
+                    if pair.stands_before(&other, at.present, &before) != (thread < partner) {
+                        pair = other;
+                    }
+                }
+                sync_threads();
+            }
+            flip = if flip == size - 1 { size / 4 } else { flip / 2 };
+        }
+        size *= 2;
+    }
+    (pair.key, pair.value)
 }
 
 /// Where a thread stands in a block of one dimension, of which the first `present` threads hold a value.

@@ -9,7 +9,7 @@ use core::any::{TypeId, type_name};
 use warpfold_monoid::{Monoid, Plain, limits, tree::vector_len};
 
 /// The version of the entry points' names and parameters. Host and module must agree.
-pub const ABI_VERSION: u64 = 1;
+pub const ABI_VERSION: u64 = 2;
 
 /// What host and device must agree on before a kernel of an operator may run: sizes, alignments and layouts.
 ///
@@ -34,7 +34,7 @@ pub struct Descriptor {
 impl Descriptor {
     /// The descriptor of an operator, as the compiler at hand lays it out.
     pub const fn of<Op: Monoid>() -> Descriptor {
-        const { limits::check::<Op>() };
+        const { limits::check_derived::<Op>() };
         Descriptor {
             version: ABI_VERSION,
             operator: layout::<Op>(),
@@ -44,6 +44,15 @@ impl Descriptor {
             commutative: Op::COMMUTATIVE as u64,
         }
     }
+
+    /// Do the types have the same sizes and alignments, whatever they are?
+    pub const fn alike(&self, other: &Descriptor) -> bool {
+        same_size(&self.operator, &other.operator)
+            && same_size(&self.item, &other.item)
+            && same_size(&self.acc, &other.acc)
+            && same_size(&self.output, &other.output)
+            && self.commutative == other.commutative
+    }
 }
 
 // SAFETY: repr(C), u64 only.
@@ -51,6 +60,10 @@ unsafe impl Plain for Descriptor {}
 
 const fn layout<T: Plain>() -> [u64; 3] {
     [size_of::<T>() as u64, align_of::<T>() as u64, T::LAYOUT]
+}
+
+const fn same_size(a: &[u64; 3], b: &[u64; 3]) -> bool {
+    a[0] == b[0] && a[1] == b[1]
 }
 
 /// In launch bounds: no bound, but what a block will have, for which the registers are to suffice without.
@@ -100,6 +113,11 @@ pub const fn few_lanes<Op: Monoid>(threads: u32, blocks: u32) -> u32 {
     }
 }
 
+/// Items in what a thread loads at once: a vector of the canonical tree, or what suits the operator where no tree is kept.
+pub const fn at_once<Op: Monoid>() -> usize {
+    if Op::ANY_ORDER { Op::AT_ONCE } else { vector_len(size_of::<Op::Item>()) }
+}
+
 /// One entry point of an operator.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
@@ -118,6 +136,10 @@ pub enum Family {
     Segments,
     /// Scans: what [`scan_kernels!`](crate::scan_kernels) exports.
     Scans,
+    /// Reductions by tag: what [`tag_kernels!`](crate::tag_kernels) exports.
+    Tags,
+    /// Reductions by key: what [`key_kernels!`](crate::key_kernels) exports.
+    Keys,
     /// Scans of many lines at once: what [`scan_line_kernels!`](crate::scan_line_kernels) exports.
     ScanLines,
 }
@@ -541,6 +563,201 @@ macro_rules! __scan_body {
     };
 }
 
+/// Exports operators' kernels for reductions by tag: `tag_kernels! { pub static TABLE: sum_f32_tags => Sum<f32>, ... }`.
+///
+/// As [`kernels!`](crate::kernels), whose rules for names hold here too; the names of all families are told apart by what
+/// they are called, so they differ. Each line emits the entry points `NAME__few`, `NAME__many` and `NAME__fold` (see
+/// [`tags`](crate::tags)), which take tags of every width.
+#[macro_export]
+macro_rules! tag_kernels {
+    ($(#[$meta:meta])* $vis:vis static $table:ident: $($name:ident => $op:ty),+ $(,)?) => {
+        $(
+            #[cfg(target_arch = "nvptx64")]
+            const _: () = {
+                #[unsafe(export_name = concat!(stringify!($name), "__descriptor"))]
+                static DESCRIPTOR: $crate::export::Descriptor = $crate::export::Descriptor::of::<$op>();
+                $crate::__tag_entry!($name, $op, few);
+                $crate::__tag_entry!($name, $op, many);
+                $crate::__tag_entry!($name, $op, fold);
+            };
+        )+
+
+        #[cfg(not(target_arch = "nvptx64"))]
+        $(#[$meta])*
+        $vis static $table: $crate::export::Table = $crate::export::Table {
+            krate: env!("CARGO_PKG_NAME"),
+            exports: &[$(
+                $crate::export::Export::in_family::<$op>(stringify!($name), $crate::export::Family::Tags, &[
+                    $crate::__tag_simulated!($op, few),
+                    $crate::__tag_simulated!($op, many),
+                    $crate::__tag_simulated!($op, fold),
+                ]),
+            )+],
+        };
+    };
+}
+
+/// Exports operators' kernels for reductions by key: `key_kernels! { pub static TABLE: sum_f32_by_i32 => (i32, Sum<f32>), ... }`.
+///
+/// A line names the keys' type, the operator, and an [`Equality`](crate::monoid::keyed::Equality) unless it is `==`. As for
+/// [`kernels!`](crate::kernels), whose rules for names hold here too; the names of all families are told apart by what they are
+/// called, so they differ. Each line emits the entry point `NAME__runs` (see [`runs`](crate::scan::runs)).
+#[macro_export]
+macro_rules! key_kernels {
+    ($(#[$meta:meta])* $vis:vis static $table:ident: $($name:ident => ($key:ty, $op:ty $(, $equality:ty)?)),+ $(,)?) => {
+        $(
+            #[cfg(target_arch = "nvptx64")]
+            const _: () = {
+                #[unsafe(export_name = concat!(stringify!($name), "__descriptor"))]
+                static DESCRIPTOR: $crate::export::Descriptor =
+                    $crate::export::Descriptor::of::<$crate::__runs!($key, $op $(, $equality)?)>();
+                #[unsafe(export_name = concat!(stringify!($name), "__runs"))]
+                unsafe extern "ptx-kernel" fn entry(
+                    params: $crate::scan::runs::RunParams<$key, $crate::__equality!($($equality)?), $op>,
+                ) {
+                    // SAFETY: the launch promises what the parameters' documentation asks for.
+                    unsafe { $crate::__key_body!($key, $op, &params) }
+                }
+                #[unsafe(export_name = concat!(stringify!($name), "__runs__launch_bounds"))]
+                static LAUNCH_BOUNDS: u32 = $crate::scan::runs::run_bounds::<$key, $op>();
+            };
+        )+
+
+        #[cfg(not(target_arch = "nvptx64"))]
+        $(#[$meta])*
+        $vis static $table: $crate::export::Table = $crate::export::Table {
+            krate: env!("CARGO_PKG_NAME"),
+            exports: &[$(
+                $crate::export::Export::in_family::<$crate::__runs!($key, $op $(, $equality)?)>(
+                    stringify!($name),
+                    $crate::export::Family::Keys,
+                    &[$crate::export::Entry {
+                        kernel: "runs",
+                        // SAFETY: the caller passes the parameters of this operator's kernel.
+                        simulate: |params| unsafe {
+                            type Params = $crate::scan::runs::RunParams<$key, $crate::__equality!($($equality)?), $op>;
+                            $crate::__key_body!($key, $op, &*params.cast::<Params>())
+                        },
+                    }],
+                ),
+            )+],
+        };
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __equality {
+    () => {
+        $crate::monoid::keyed::Equal
+    };
+    ($equality:ty) => {
+        $equality
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __runs {
+    ($key:ty, $op:ty $(, $equality:ty)?) => {
+        $crate::monoid::keyed::Runs<$key, $crate::__equality!($($equality)?), $op>
+    };
+}
+
+/// The body of an entry point for reductions by key.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __key_body {
+    ($key:ty, $op:ty, $params:expr) => {
+        $crate::scan::runs::runs::<
+            $key,
+            _,
+            $op,
+            { $crate::monoid::tree::vector_len(size_of::<$key>()) },
+            { $crate::scan::runs::run_vectors::<$key, $op>(size_of::<$key>()) },
+            { $crate::__vector!($op) },
+            {
+                $crate::scan::runs::run_vectors::<$key, $op>(
+                    size_of::<<$op as $crate::monoid::Monoid>::Item>(),
+                )
+            },
+        >(
+            $params,
+            $crate::scan::runs::RunRoom {
+                keys: $crate::simt::shared!(
+                    [$crate::scan::Word; {
+                        $crate::scan::runs::key_words::<$key, $op>()
+                            * $crate::scan::runs::run_warps::<$key, $op>()
+                    }]
+                ),
+                values: $crate::simt::shared!(
+                    [$crate::scan::Word; {
+                        $crate::scan::runs::value_words::<$key, $op>()
+                            * $crate::scan::runs::run_warps::<$key, $op>()
+                    }]
+                ),
+                sums: $crate::simt::shared!(
+                    [$crate::monoid::keyed::RunsSoFar<<$op as $crate::monoid::Monoid>::Acc>; {
+                        $crate::scan::runs::run_sums::<$key, $op>()
+                    }]
+                ),
+                drawn: $crate::simt::shared!([u64; 1]),
+            },
+        )
+    };
+}
+
+/// An entry point for reductions by tag on the device.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __tag_entry {
+    ($name:ident, $op:ty, $kernel:ident) => {
+        const _: () = {
+            #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel)))]
+            unsafe extern "ptx-kernel" fn entry(params: $crate::tags::TagParams<$op>) {
+                // SAFETY: the launch promises what the parameters' documentation asks for.
+                unsafe { $crate::__tag_body!($op, $kernel, &params) }
+            }
+            #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel), "__launch_bounds"))]
+            static LAUNCH_BOUNDS: u32 = $crate::tags::launch_bounds::<$op>();
+        };
+    };
+}
+
+/// The same entry point for the simulator.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __tag_simulated {
+    ($op:ty, $kernel:ident) => {
+        $crate::export::Entry {
+            kernel: stringify!($kernel),
+            // SAFETY: the caller passes the parameters of this operator's kernel.
+            simulate: |params| unsafe { $crate::__tag_body!($op, $kernel, &*params.cast()) },
+        }
+    };
+}
+
+/// The body of an entry point for reductions by tag.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __tag_body {
+    ($op:ty, few, $params:expr) => {
+        if <$op as $crate::monoid::Monoid>::COMMUTATIVE {
+            $crate::tags::few::<$op, { $crate::tags::strips::<$op>() }>($params)
+        }
+    };
+    ($op:ty, many, $params:expr) => {
+        $crate::tags::many::<$op>($params)
+    };
+    ($op:ty, fold, $params:expr) => {
+        $crate::tags::fold::<$op>(
+            $params,
+            $crate::__accs!($op, $crate::tags::FOLD_WARPS),
+            $crate::simt::shared!([u32; $crate::tags::FOLD_WARPS]),
+        )
+    };
+}
+
 /// An entry point for segments on the device.
 #[doc(hidden)]
 #[macro_export]
@@ -765,10 +982,11 @@ macro_rules! __simulated {
 #[macro_export]
 macro_rules! __body {
     ($op:ty, reduce_one, $params:expr) => {
-        $crate::device::reduce_one::<$op, { $crate::__vector!($op) }, { $crate::device::VECTORS_IN_FLIGHT }>(
-            $params,
-            $crate::__shared!($op),
-        )
+        $crate::device::reduce_one::<
+            $op,
+            { $crate::export::at_once::<$op>() },
+            { $crate::device::VECTORS_IN_FLIGHT },
+        >($params, $crate::__shared!($op))
     };
     ($op:ty, reduce_short, $params:expr) => {
         $crate::__chunks!($op, $crate::monoid::tree::SHORT_GROUPS, $params)
@@ -784,11 +1002,11 @@ macro_rules! __body {
 #[macro_export]
 macro_rules! __chunks {
     ($op:ty, $groups:expr, $params:expr) => {
-        $crate::device::reduce_chunks::<$op, { $crate::__vector!($op) }, { $crate::device::VECTORS_IN_FLIGHT }>(
-            $params,
-            $groups,
-            $crate::__shared!($op),
-        )
+        $crate::device::reduce_chunks::<
+            $op,
+            { $crate::export::at_once::<$op>() },
+            { $crate::device::VECTORS_IN_FLIGHT },
+        >($params, $groups, $crate::__shared!($op))
     };
 }
 
@@ -800,7 +1018,7 @@ macro_rules! __chunks {
     ($op:ty, $groups:expr, $params:expr) => {
         $crate::device::simulate_chunks::<
             $op,
-            { $crate::__vector!($op) },
+            { $crate::export::at_once::<$op>() },
             { $crate::device::VECTORS_IN_FLIGHT },
         >($params, $crate::__shared!($op))
     };

@@ -4,6 +4,8 @@
 //! 16-byte boundary, the first `head` items come before the first aligned vector, and a vector's slots hold lanes
 //! shifted by `head`: lanes go by index, not by address, so the shift is undone before the lanes combine.
 
+use core::mem::MaybeUninit;
+
 use warpfold_monoid::{Monoid, Plain, tree::VECTOR_BYTES};
 use warpfold_simt::{
     global::{
@@ -104,19 +106,23 @@ pub unsafe fn fold<Op: Monoid, const V: usize, const U: usize>(
             let count = left.min(U as u32);
             // SAFETY: `left` vectors follow.
             let batch = unsafe { load_up_to::<Op::Item, V, U>(next, stride, count, astray) };
+            // SAFETY: `count` is at least 1.
+            let first = unsafe { batch[0].assume_init() };
             let mut slot = 0;
             while slot < V {
                 acc[slot] = if all_begun || begun[slot] {
-                    op.push(acc[slot], batch[0][slot], index + slot as u64)
+                    op.push(acc[slot], first[slot], index + slot as u64)
                 } else {
-                    op.lift(batch[0][slot], index + slot as u64)
+                    op.lift(first[slot], index + slot as u64)
                 };
                 slot += 1;
             }
             let mut u = 1;
             while u < U {
                 if (u as u32) < count {
-                    acc = push_vector(op, acc, batch[u], index + (u * stride) as u64);
+                    // SAFETY: vector `u` is there.
+                    let vector = unsafe { batch[u].assume_init() };
+                    acc = push_vector(op, acc, vector, index + (u * stride) as u64);
                 }
                 u += 1;
             }
@@ -381,8 +387,9 @@ unsafe fn load_batch<T: Plain, const V: usize, const U: usize>(
     })
 }
 
-/// The same if only `count` (at least 1) are there: the last of them stands in for the rest, so that no load waits
-/// for a branch.
+/// The same of the first `count` (at least 1). Loads of vectors stand behind predicates, or else the assembler would move each
+/// to the branch that uses it, where it waits for the one before. (Those of items of 16 bytes and more it leaves in place, and
+/// gets by with the last one for the rest.)
 ///
 /// # Safety
 ///
@@ -394,15 +401,21 @@ unsafe fn load_up_to<T: Plain, const V: usize, const U: usize>(
     stride: usize,
     count: u32,
     astray: bool,
-) -> [[T; V]; U] {
+) -> [MaybeUninit<[T; V]>; U] {
     core::array::from_fn(|u| {
-        let vector = first.wrapping_add((u as u32).min(count - 1) as usize * stride);
+        if V == 1 {
+            let item = first.wrapping_add((u as u32).min(count - 1) as usize * stride);
+            // SAFETY: the caller's promise; indices stay below `count`.
+            return MaybeUninit::new([unsafe { global::load(item) }; V]);
+        }
+        let (wanted, vector) = ((u as u32) < count, first.wrapping_add(u * stride));
         if astray {
-            // SAFETY: the caller's promise; indices stay below `count`.
-            core::array::from_fn(|slot| unsafe { global::load(vector.wrapping_add(slot)) })
+            cold_path();
+            // SAFETY: the caller's promise.
+            unsafe { global::load_if::<Plainly, [T; V]>(wanted, vector.cast()) }
         } else {
-            // SAFETY: the caller's promise; indices stay below `count`.
-            unsafe { global::load_neighbours(vector) }
+            // SAFETY: the caller's promise.
+            unsafe { global::load_neighbours_if::<Plainly, T, V>(wanted, vector) }
         }
     })
 }

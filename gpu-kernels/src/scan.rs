@@ -36,6 +36,8 @@ pub mod segments;
 
 pub use crate::segments::tile::Word;
 
+pub mod runs;
+
 /// Where the rows of an array lie, in items: row `k` begins at `k / inner * outer_stride + k % inner * inner_stride`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

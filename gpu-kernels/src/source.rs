@@ -34,7 +34,7 @@
 
 use core::marker::PhantomData;
 
-use warpfold_monoid::{GivesIdentity, MapFn, Monoid, Plain, fingerprint, fused};
+use warpfold_monoid::{GivesIdentity, MapFn, Monoid, Plain, fingerprint, fused, tree::vector_len};
 use warpfold_simt::global::{self, hint::Nc};
 
 /// A place in an array, by its number alone: no bytes.
@@ -77,6 +77,20 @@ pub trait Source: Plain {
     ///
     /// The source's arrays have more than `index` items, which may be read (and, where the source says so, written).
     unsafe fn get(&self, index: u64) -> Self::Item;
+
+    /// How many neighbouring items are best asked for at once: a power of two.
+    const AT_ONCE: usize = 1;
+
+    /// Items `index ..`, as many as the array has.
+    ///
+    /// # Safety
+    ///
+    /// As for [`get`](Source::get) of each of them.
+    #[inline(always)]
+    unsafe fn get_many<const N: usize>(&self, index: u64) -> [Self::Item; N] {
+        // SAFETY: the caller's promise.
+        core::array::from_fn(|i| unsafe { self.get(index + i as u64) })
+    }
 }
 
 /// Where items go.
@@ -189,6 +203,21 @@ impl<T: Plain> Source for Array<T> {
             unsafe { item.read() }
         }
     }
+    const AT_ONCE: usize = vector_len(size_of::<T>());
+    #[inline(always)]
+    unsafe fn get_many<const N: usize>(&self, index: u64) -> [T; N] {
+        let items = self.item(index);
+        if N > 1
+            && self.on_device()
+            && global::is_vector::<T, N>()
+            && items.addr().is_multiple_of(size_of::<[T; N]>())
+        {
+            // SAFETY: the caller's promise; nothing writes the array.
+            return unsafe { global::load_neighbours_with::<Nc, T, N>(items) };
+        }
+        // SAFETY: the caller's promise.
+        core::array::from_fn(|i| unsafe { self.get(index + i as u64) })
+    }
 }
 
 impl<T: Plain> Sink for ArrayMut<T> {
@@ -229,6 +258,18 @@ impl Source for Count {
     unsafe fn get(&self, index: u64) -> u64 {
         index
     }
+}
+
+const fn least(numbers: &[usize]) -> usize {
+    let mut least = numbers[0];
+    let mut i = 1;
+    while i < numbers.len() {
+        if numbers[i] < least {
+            least = numbers[i];
+        }
+        i += 1;
+    }
+    least
 }
 
 macro_rules! zip {
@@ -272,6 +313,14 @@ macro_rules! zip {
                 let $zip($($value),+) = *self;
                 // SAFETY: the caller's promise.
                 unsafe { fused::$parts::new($($value.get(index)),+) }
+            }
+            const AT_ONCE: usize = least(&[$($part::AT_ONCE),+]);
+            #[inline(always)]
+            unsafe fn get_many<const N: usize>(&self, index: u64) -> [Self::Item; N] {
+                let $zip($($value),+) = *self;
+                // SAFETY: the caller's promise.
+                $(let $value = unsafe { $value.get_many::<N>(index) };)+
+                core::array::from_fn(|i| fused::$parts::new($($value[i]),+))
             }
         }
 
@@ -385,6 +434,7 @@ impl<Op: Monoid, S: Source<Item = Op::Item>> Monoid for Over<Op, S> {
     type Empty = Op::Empty;
     const COMMUTATIVE: bool = Op::COMMUTATIVE;
     const ANY_ORDER: bool = Op::ANY_ORDER;
+    const AT_ONCE: usize = S::AT_ONCE;
     const PER_SEGMENT: bool = Op::PER_SEGMENT || S::PER_SEGMENT;
     #[inline(always)]
     fn for_segment(&self, k: u64) -> Self {
@@ -417,7 +467,7 @@ impl<Op: Monoid, S: Source<Item = Op::Item>> Monoid for Over<Op, S> {
     fn fold_many<const N: usize>(&self, _: [Position; N], index: u64) -> Op::Acc {
         let Over { op, source } = *self;
         // SAFETY: promised when this was made; each item is asked for once.
-        op.fold_many(core::array::from_fn::<_, N, _>(|i| unsafe { source.get(index + i as u64) }), index)
+        op.fold_many(unsafe { source.get_many::<N>(index) }, index)
     }
     #[inline(always)]
     fn finish(&self, acc: Op::Acc) -> Op::Output {

@@ -1,4 +1,5 @@
-//! Reductions and scans within a warp: [`reduce`], [`scan`] and [`scan_exclusive`], for kernels of one's own too.
+//! Reductions, scans and sorts within a warp: [`reduce`], [`scan`], [`scan_exclusive`] and [`sort_pairs`], for kernels of one's own
+//! too.
 //!
 //! The first `lanes` lanes of the warp call together: 32, or fewer in the last warp of a block whose size is no multiple
 //! of 32 ([`lanes_here`] says how many there are). Of these the first `present` hold a value; what the others bring is
@@ -46,7 +47,7 @@
 //! # }
 //! ```
 
-use warpfold_monoid::Monoid;
+use warpfold_monoid::{Monoid, Plain};
 use warpfold_simt::{
     thread::{block_dim, thread_idx},
     warp::{FULL, lane_id, shuffle_down, shuffle_idx, shuffle_up},
@@ -141,6 +142,113 @@ pub unsafe fn scan_exclusive<Op: Monoid>(
     unsafe { before(own, value, lanes) }
 }
 
+/// Sorts pairs by their keys: lane `i` receives the pair that stands at place `i` of the first `present`, in ascending order; the
+/// other lanes keep theirs.
+///
+/// `before` says whether a key stands before another, and is a strict weak order (floats with NaNs want one that knows where
+/// they stand). Keys that stand at the same place keep their pairs' order: the sort is **stable**. It is K. E. Batcher's bitonic
+/// network (Sorting networks and their applications, AFIPS 1968) with all comparisons in one direction, so that lanes that are
+/// not there change nothing: 15 comparisons with a partner for 32 lanes.
+///
+/// ```
+/// use warpfold_gpu_kernels::warp;
+/// use warpfold_simt::sim::{self, Buffer, Launch, Options};
+/// use warpfold_simt::{global, thread};
+///
+/// # fn main() -> Result<(), sim::Fault> {
+/// let mut keys = [3_u32, 1, 2, 1, 9, 0];
+/// let options = Options::default().buffer(Buffer::writable("keys", &mut keys));
+/// let at = keys.as_mut_ptr() as usize;
+/// sim::launch(&Launch::new("sort", 1, 6), &options, || {
+///     let place = (at as *mut u32).wrapping_add(thread::thread_idx_x() as usize);
+///     // SAFETY: as many keys as threads; every lane that the warp has calls.
+///     unsafe {
+///         let key = global::load(place.cast_const());
+///         let (key, ()) = warp::sort_pairs(key, (), warp::lanes_here(), None, |a, b| a < b);
+///         global::store(place, key);
+///     }
+/// })?;
+/// assert_eq!(keys, [0, 1, 1, 2, 3, 9]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Safety
+///
+/// As for [`reduce`].
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn sort_pairs<K: Plain, V: Plain>(
+    key: K,
+    value: V,
+    lanes: u32,
+    present: Present,
+    before: impl Fn(K, K) -> bool,
+) -> (K, V) {
+    let (lane, present) = (lane_id(), present.unwrap_or(lanes).min(lanes));
+    let mut pair = Pair { key, value, from: lane };
+    let mut size = 2;
+    while size <= 32 {
+        let mut flip = size - 1;
+        while flip > 0 {
+            // SAFETY: the caller's promise.
+            pair = unsafe { sort_step(pair, lane, lane ^ flip, lanes, present, &before) };
+            // Mirrored first, and then by half the distance each time.
+            flip = if flip == size - 1 { size / 4 } else { flip / 2 };
+        }
+        size *= 2;
+    }
+    (pair.key, pair.value)
+}
+
+/// A pair, and the place that it comes from.
+#[derive(Clone, Copy)]
+pub(crate) struct Pair<K, V> {
+    pub(crate) key: K,
+    pub(crate) value: V,
+    pub(crate) from: u32,
+}
+
+impl<K: Copy, V: Copy> Pair<K, V> {
+    /// Of two pairs, which the lower place keeps. Pairs that do not count stand behind all others.
+    #[inline(always)]
+    pub(crate) fn stands_before(&self, other: &Self, present: u32, before: &impl Fn(K, K) -> bool) -> bool {
+        let earlier = self.from < other.from;
+        if self.from >= present || other.from >= present {
+            return earlier;
+        }
+        before(self.key, other.key) || (earlier && !before(other.key, self.key))
+    }
+}
+
+/// One comparison with the pair of another lane; none where that lane is not there.
+///
+/// # Safety
+///
+/// The first `lanes` lanes of the warp call together.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub(crate) unsafe fn sort_step<K: Plain, V: Plain>(
+    pair: Pair<K, V>,
+    lane: u32,
+    partner: u32,
+    lanes: u32,
+    present: u32,
+    before: &impl Fn(K, K) -> bool,
+) -> Pair<K, V> {
+    let (mask, source) = (first_lanes(lanes), if partner < lanes { partner } else { lane });
+    // SAFETY: the caller's promise; the source is below `lanes`.
+    let other = unsafe {
+        Pair {
+            key: shuffle_idx(mask, pair.key, source),
+            value: shuffle_idx(mask, pair.value, source),
+            from: shuffle_idx(mask, pair.from, source),
+        }
+    };
+    let keeps = partner >= lanes || pair.stands_before(&other, present, before) == (lane < partner);
+    if keeps { pair } else { other }
+}
+
 /// What the lane below has of a scan, for lanes that have something themselves. `any` stands in where nothing is.
 ///
 /// # Safety
@@ -148,7 +256,7 @@ pub unsafe fn scan_exclusive<Op: Monoid>(
 /// The first `lanes` lanes of the warp call together; those that hold something are the first of them.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub(crate) unsafe fn before<A: warpfold_monoid::Plain>(own: Option<A>, any: A, lanes: u32) -> Option<A> {
+pub(crate) unsafe fn before<A: Plain>(own: Option<A>, any: A, lanes: u32) -> Option<A> {
     // SAFETY: the caller's promise; lane 0 reads itself.
     let below = unsafe { shuffle_up(first_lanes(lanes), own.unwrap_or(any), 1) };
     (own.is_some() && lane_id() > 0).then_some(below)

@@ -7,17 +7,22 @@ use std::{
 };
 
 use warpfold_gpu_kernels::export::{Export, Family};
-use warpfold_monoid::{Monoid, limits};
+use warpfold_monoid::{
+    Monoid, Plain,
+    keyed::{Equal, Equality, Runs},
+    limits,
+};
 
 #[cfg(feature = "cuda")]
-use crate::cuda::{Context, Gpu, ScanLauncher, SegmentLauncher};
+use crate::cuda::{Context, Gpu, Loaded, RunLauncher, ScanLauncher, SegmentLauncher, TagLauncher};
 use crate::{
-    Error, Reducer, Scanner, SegmentReducer,
+    Error, GroupReducer, KeyReducer, Reducer, Scanner, SegmentReducer, TagReducer,
     erased::Types,
+    keys,
     module::Kernels,
     plan::DeviceFacts,
-    scans, segments,
-    sim::{ScanSimulator, SegmentSimulator, SimOptions, Simulator},
+    reducer, scans, segments,
+    sim::{RunSimulator, ScanSimulator, SegmentSimulator, SimOptions, Simulator, TagSimulator},
 };
 
 /// What an engine computes on.
@@ -30,6 +35,26 @@ pub enum Backend {
     Cuda,
     /// The GPU's kernels on simulated threads of the host.
     Sim,
+}
+
+/// An operator by its type's identity and names, and what launches need to know of it.
+#[derive(Clone, Copy)]
+struct Named {
+    id: TypeId,
+    name: &'static str,
+    item: &'static str,
+    types: &'static Types,
+}
+
+impl Named {
+    fn of<Op: Monoid>() -> Named {
+        Named {
+            id: TypeId::of::<Op>(),
+            name: type_name::<Op>(),
+            item: type_name::<Op::Item>(),
+            types: Types::of::<Op>(),
+        }
+    }
 }
 
 impl fmt::Display for Backend {
@@ -52,6 +77,9 @@ pub struct Engine {
     kernels: Arc<RwLock<Vec<Kernels>>>,
     /// Forged ones, if any.
     facts: Option<DeviceFacts>,
+    /// Device memory that host arrays may take, if it is limited.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
+    device_bytes: Option<u64>,
     place: Place,
 }
 
@@ -112,7 +140,7 @@ impl Engine {
     }
 
     fn at(place: Place) -> Engine {
-        Engine { kernels: Arc::default(), facts: None, place }
+        Engine { kernels: Arc::default(), facts: None, device_bytes: None, place }
     }
 
     /// GPU number `ordinal`, with the device's primary context, which other CUDA libraries use as well.
@@ -170,6 +198,16 @@ impl Engine {
         Engine { facts: Some(facts), ..self.clone() }
     }
 
+    /// The same engine taking no more than so many bytes of its device's memory for items of long arrays that it is given in
+    /// host memory, which it sends there piece by piece: for devices that others use too, and for tests. Without a limit it takes
+    /// 128 MiB, and more only where an array's chunks are longer: four of its up to 256.
+    ///
+    /// Bits do not depend on it. Where even two of an array's chunks take more, reductions give [`Error::DeviceMemory`].
+    #[must_use = "the engine itself does not change"]
+    pub fn with_device_bytes(&self, limit: u64) -> Engine {
+        Engine { device_bytes: Some(limit), ..self.clone() }
+    }
+
     /// The facts that it plans with; `None` on the CPU. The simulator passes for an H100.
     pub fn facts(&self) -> Option<DeviceFacts> {
         match &self.place {
@@ -224,21 +262,7 @@ impl Engine {
     /// what the driver says.
     pub fn reducer<Op: Monoid>(&self, op: Op) -> Result<Reducer<Op>, Error> {
         const { limits::check::<Op>() };
-        match &self.place {
-            Place::Cpu => Ok(Reducer::on_cpu(self.clone(), op)),
-            Place::Sim(options) => {
-                let facts = self.facts.unwrap_or(DeviceFacts::H100);
-                let simulator = Simulator::new(*options, self.find::<Op>()?.1, facts, Types::of::<Op>())?;
-                Ok(Reducer::on_sim(self.clone(), op, simulator))
-            }
-            #[cfg(feature = "cuda")]
-            Place::Cuda(gpu) => {
-                let loaded = gpu.kernels(TypeId::of::<Op>(), Family::Arrays, || self.find::<Op>())?;
-                let facts = self.facts.unwrap_or(gpu.context.facts);
-                let launcher = crate::cuda::Launcher::new(gpu.clone(), loaded, facts, Types::of::<Op>())?;
-                Ok(Reducer::on_gpu(self.clone(), op, launcher))
-            }
-        }
+        Ok(Reducer::new(self.clone(), op, self.array_place(Named::of::<Op>())?))
     }
 
     /// A reducer of segments for an operator: of rows, along axes, of ranges of any lengths.
@@ -259,22 +283,7 @@ impl Engine {
     /// ```
     pub fn segments<Op: Monoid>(&self, op: Op) -> Result<SegmentReducer<Op>, Error> {
         const { limits::check::<Op>() };
-        let place = match &self.place {
-            Place::Cpu => segments::Place::Cpu,
-            Place::Sim(options) => {
-                let facts = self.facts.unwrap_or(DeviceFacts::H100);
-                let export = self.find_in::<Op>(Family::Segments)?.1;
-                segments::Place::Sim(SegmentSimulator::new(*options, export, facts, Types::of::<Op>())?)
-            }
-            #[cfg(feature = "cuda")]
-            Place::Cuda(gpu) => {
-                let find = || self.find_in::<Op>(Family::Segments);
-                let loaded = gpu.kernels(TypeId::of::<Op>(), Family::Segments, find)?;
-                let facts = self.facts.unwrap_or(gpu.context.facts);
-                segments::Place::Cuda(SegmentLauncher::new(gpu.clone(), loaded, facts, Types::of::<Op>())?)
-            }
-        };
-        Ok(SegmentReducer::new(self.clone(), op, place))
+        Ok(SegmentReducer::new(self.clone(), op, self.segment_place(Named::of::<Op>())?))
     }
 
     /// A scanner for an operator: running results of arrays, of rows, along axes, of segments of any lengths.
@@ -306,7 +315,7 @@ impl Engine {
             #[cfg(feature = "cuda")]
             Place::Cuda(gpu) => {
                 let find = || self.find_in::<Op>(Family::Scans);
-                let loaded = gpu.kernels(TypeId::of::<Op>(), Family::Scans, find)?;
+                let loaded = gpu.kernels(TypeId::of::<Op>(), Family::Scans, &find)?;
                 let facts = self.facts.unwrap_or(gpu.context.facts);
                 let lines = self.find_in::<Op>(Family::ScanLines).ok();
                 scans::Place::Cuda(ScanLauncher::new::<Op>(gpu.clone(), loaded, lines, facts)?)
@@ -315,14 +324,172 @@ impl Engine {
         Ok(Scanner::new(self.clone(), op, place))
     }
 
-    /// The export of an operator's kernels for whole arrays among what has been loaded.
-    fn find<Op: Monoid>(&self) -> Result<(Kernels, &'static Export), Error> {
-        self.find_in::<Op>(Family::Arrays)
+    /// A reducer by tag for an operator: `k` results, and tags in any order that say which of them an item belongs to.
+    ///
+    /// # Errors
+    ///
+    /// As for [`reducer`](Engine::reducer), and [`Error::TooManyTags`] from 2^31 tags on.
+    ///
+    /// ```
+    /// use warpfold_host::Engine;
+    /// use warpfold_monoid::Sum;
+    ///
+    /// # fn main() -> Result<(), warpfold_host::Error> {
+    /// let sum = Engine::cpu().by_tag(Sum::<i32>::new(), 3)?;
+    /// assert_eq!(sum.reduce(&[2u8, 0, 2, 2], &[1, 10, 100, 1000])?, [10, 0, 1101]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn by_tag<Op: Monoid>(&self, op: Op, k: u64) -> Result<TagReducer<Op>, Error> {
+        const { limits::check::<Op>() };
+        let limit = i32::MAX as u64;
+        if k > limit {
+            return Err(Error::TooManyTags { tags: k, limit });
+        }
+        let place = match &self.place {
+            Place::Cpu => keys::TagPlace::Cpu,
+            Place::Sim(options) => {
+                let facts = self.facts.unwrap_or(DeviceFacts::H100);
+                let export = self.find(Named::of::<Op>(), Family::Tags)?.1;
+                keys::TagPlace::Sim(TagSimulator::new::<Op>(*options, export, facts)?)
+            }
+            #[cfg(feature = "cuda")]
+            Place::Cuda(gpu) => {
+                let loaded = self.kernels(gpu, Named::of::<Op>(), Family::Tags)?;
+                let facts = self.facts.unwrap_or(gpu.context.facts);
+                keys::TagPlace::Cuda(TagLauncher::new::<Op>(gpu.clone(), loaded, facts)?)
+            }
+        };
+        Ok(TagReducer::new(self.clone(), op, k, place))
+    }
+
+    /// A reducer by key for an operator: a result for each run of neighbours whose keys are equal.
+    ///
+    /// # Errors
+    ///
+    /// As for [`reducer`](Engine::reducer).
+    ///
+    /// ```
+    /// use warpfold_host::Engine;
+    /// use warpfold_monoid::Sum;
+    ///
+    /// # fn main() -> Result<(), warpfold_host::Error> {
+    /// let runs = Engine::cpu().by_key(Sum::<i32>::new())?.reduce(&[5u64, 5, 9, 5], &[1, 10, 100, 1000])?;
+    /// assert_eq!((runs.keys, runs.values), (vec![5, 9, 5], vec![11, 100, 1000]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn by_key<K: Plain + PartialEq, Op: Monoid>(&self, op: Op) -> Result<KeyReducer<K, Op>, Error> {
+        self.by_key_with(op, Equal)
+    }
+
+    /// The same with an equality of one's own, of which kernels are exported with the operator's.
+    ///
+    /// # Errors
+    ///
+    /// As for [`by_key`](Engine::by_key).
+    pub fn by_key_with<K, E, Op>(&self, op: Op, equality: E) -> Result<KeyReducer<K, Op, E>, Error>
+    where
+        K: Plain,
+        E: Equality<K>,
+        Op: Monoid,
+    {
+        const {
+            limits::check::<Op>();
+            limits::check_derived::<Runs<K, E, Op>>();
+        }
+        let place = match &self.place {
+            Place::Cpu => keys::KeyPlace::Cpu,
+            Place::Sim(options) => {
+                let facts = self.facts.unwrap_or(DeviceFacts::H100);
+                let export = self.find(Named::of::<Runs<K, E, Op>>(), Family::Keys)?.1;
+                keys::KeyPlace::Sim(RunSimulator::new::<K, E, Op>(*options, export, facts)?)
+            }
+            #[cfg(feature = "cuda")]
+            Place::Cuda(gpu) => {
+                let loaded = self.kernels(gpu, Named::of::<Runs<K, E, Op>>(), Family::Keys)?;
+                let facts = self.facts.unwrap_or(gpu.context.facts);
+                keys::KeyPlace::Cuda(RunLauncher::new::<K, E, Op>(gpu.clone(), loaded, facts)?)
+            }
+        };
+        Ok(KeyReducer::new(self.clone(), op, equality, place))
+    }
+
+    /// A reducer by group for an operator: a result for the items of each key, wherever they stand.
+    ///
+    /// # Errors
+    ///
+    /// As for [`segments`](Engine::segments), with whose kernels it works.
+    ///
+    /// ```
+    /// use warpfold_host::Engine;
+    /// use warpfold_monoid::Sum;
+    ///
+    /// # fn main() -> Result<(), warpfold_host::Error> {
+    /// let groups = Engine::cpu().group_by(Sum::<i32>::new())?.reduce(&["x", "y", "x"], &[1, 10, 100])?;
+    /// assert_eq!((groups.keys, groups.values), (vec!["x", "y"], vec![101, 10]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn group_by<Op: Monoid>(&self, op: Op) -> Result<GroupReducer<Op>, Error> {
+        Ok(GroupReducer::new(self.segments(op)?))
+    }
+
+    /// Where whole arrays are reduced, with what it takes.
+    fn array_place(&self, operator: Named) -> Result<reducer::Place, Error> {
+        Ok(match &self.place {
+            Place::Cpu => reducer::Place::Cpu,
+            Place::Sim(options) => {
+                let facts = self.facts.unwrap_or(DeviceFacts::H100);
+                let export = self.find(operator, Family::Arrays)?.1;
+                reducer::Place::Sim(Simulator::new(*options, export, facts, operator.types)?)
+            }
+            #[cfg(feature = "cuda")]
+            Place::Cuda(gpu) => {
+                let loaded = self.kernels(gpu, operator, Family::Arrays)?;
+                let facts = self.facts.unwrap_or(gpu.context.facts);
+                reducer::Place::Cuda(crate::cuda::Launcher::new(
+                    gpu.clone(),
+                    loaded,
+                    facts,
+                    operator.types,
+                    self.device_bytes,
+                )?)
+            }
+        })
+    }
+
+    /// Where segments are reduced, with what it takes.
+    fn segment_place(&self, operator: Named) -> Result<segments::Place, Error> {
+        Ok(match &self.place {
+            Place::Cpu => segments::Place::Cpu,
+            Place::Sim(options) => {
+                let facts = self.facts.unwrap_or(DeviceFacts::H100);
+                let export = self.find(operator, Family::Segments)?.1;
+                segments::Place::Sim(SegmentSimulator::new(*options, export, facts, operator.types)?)
+            }
+            #[cfg(feature = "cuda")]
+            Place::Cuda(gpu) => {
+                let loaded = self.kernels(gpu, operator, Family::Segments)?;
+                let facts = self.facts.unwrap_or(gpu.context.facts);
+                segments::Place::Cuda(SegmentLauncher::new(gpu.clone(), loaded, facts, operator.types)?)
+            }
+        })
+    }
+
+    #[cfg(feature = "cuda")]
+    fn kernels(&self, gpu: &Gpu, operator: Named, family: Family) -> Result<Arc<Loaded>, Error> {
+        gpu.kernels(operator.id, family, &|| self.find(operator, family))
+    }
+
+    /// The export of an operator's kernels of a family among what has been loaded.
+    fn find(&self, operator: Named, family: Family) -> Result<(Kernels, &'static Export), Error> {
+        self.find_by_id(operator.id, family, operator.name, operator.item)
     }
 
     /// The same for any family of kernels.
     fn find_in<Op: Monoid>(&self, family: Family) -> Result<(Kernels, &'static Export), Error> {
-        self.find_by_id(TypeId::of::<Op>(), family, type_name::<Op>(), type_name::<Op::Item>())
+        self.find(Named::of::<Op>(), family)
     }
 
     fn find_by_id(
@@ -343,8 +510,8 @@ impl Engine {
         no_kernel(family, type_name::<Op>(), type_name::<Op::Item>())
     }
 
-    /// Frees the workspaces that launches no longer need, and those ready for captures. Waits for the device; not to
-    /// be called while any of the context's streams is being captured.
+    /// Frees the workspaces that launches no longer need, those ready for captures, and what long host arrays are sent
+    /// through. Waits for the device; not to be called while any of the context's streams is being captured.
     ///
     /// # Errors
     ///
@@ -353,8 +520,10 @@ impl Engine {
     pub fn trim(&self) -> Result<(), Error> {
         let gpu = self.gpu("trimming workspaces")?;
         let _current = gpu.context.enter_or_error()?;
+        gpu.trim_pumps();
         gpu.pool.trim()?;
         gpu.segment_pool.trim()?;
+        gpu.tag_pool.trim()?;
         gpu.scan_pool.trim()
     }
 
@@ -388,14 +557,37 @@ impl Engine {
     }
 }
 
+/// How a list of kernels has `Runs<Key, Equality, Operator>`.
+fn by_key(runs: &str) -> String {
+    let inner = runs.strip_prefix("Runs<").and_then(|parts| parts.strip_suffix('>')).unwrap_or(runs);
+    let (mut parts, mut depth) = (vec![String::new()], 0);
+    for c in inner.chars() {
+        match c {
+            ',' if depth == 0 => parts.push(String::new()),
+            _ => {
+                depth += matches!(c, '<' | '(' | '[') as i32 - matches!(c, '>' | ')' | ']') as i32;
+                parts.last_mut().into_iter().for_each(|part| part.push(c));
+            }
+        }
+    }
+    match parts.iter().map(|part| part.trim()).collect::<Vec<_>>()[..] {
+        [key, "Equal", op] => format!("({key}, {op})"),
+        [key, equality, op] => format!("({key}, {op}, {equality})"),
+        _ => runs.into(),
+    }
+}
+
 fn no_kernel(family: Family, operator: &'static str, item: &'static str) -> Error {
     let (ending, list) = match family {
         Family::Arrays => ("", "kernels!"),
         Family::Segments => ("_segments", "segment_kernels!"),
         Family::Scans => ("_scan", "scan_kernels!"),
         Family::ScanLines => ("_lines", "scan_line_kernels!"),
+        Family::Tags => ("_tags", "tag_kernels!"),
+        Family::Keys => ("_by_key", "key_kernels!"),
     };
-    Error::NoKernel { operator, item, line: format!("my_operator{ending} => {},", short(operator)), list }
+    let operator_in_list = if family == Family::Keys { by_key(&short(operator)) } else { short(operator) };
+    Error::NoKernel { operator, item, line: format!("my_operator{ending} => {operator_in_list},"), list }
 }
 
 /// A type's name without the paths in it.

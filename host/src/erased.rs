@@ -114,7 +114,7 @@ macro_rules! heads {
     )*};
 }
 heads! {
-    0 ArrayHead: ReduceParams, groups;
+    0 ArrayHead: ReduceParams, part;
     1 RowHead: RowParams, chunks_a_block;
     2 ColumnHead: ColumnParams, tiles;
     3 GatherHead: GatherParams, reduced;
@@ -153,8 +153,15 @@ pub(crate) fn bytes_of_mut<T>(place: &mut MaybeUninit<T>) -> &mut [MaybeUninit<u
     unsafe { std::slice::from_raw_parts_mut(place.as_mut_ptr().cast(), size_of::<T>()) }
 }
 
+/// The bytes of places for values.
+pub(crate) fn bytes_of_all<T>(places: &mut [T]) -> &mut [MaybeUninit<u8>] {
+    // SAFETY: their own bytes, to which only values of their type are written.
+    unsafe { std::slice::from_raw_parts_mut(places.as_mut_ptr().cast(), size_of_val(places)) }
+}
+
 #[cfg(test)]
 mod tests {
+    use warpfold_gpu_kernels::device::Part;
     use warpfold_monoid::{Max, Variance, WithInitial};
 
     use super::*;
@@ -171,6 +178,7 @@ mod tests {
                 chunk: 6,
                 chunks: 7,
                 groups: 8,
+                part: Part { base: 9, table: std::ptr::null(), first: 10, end: 11 },
                 op: NOTHING,
             });
             // SAFETY: parameters of that operator.
@@ -178,6 +186,7 @@ mod tests {
             assert_eq!((read.input.addr(), read.n, read.output.addr()), (16, 2, 32));
             assert_eq!((read.partials.addr(), read.ticket.addr()), (48, 64));
             assert_eq!((read.chunk, read.chunks, read.groups), (6, 7, 8));
+            assert_eq!((read.part.base, read.part.first, read.part.end), (9, 10, 11));
             // SAFETY: plain data, without padding.
             let bytes = |op: &Op| unsafe {
                 std::slice::from_raw_parts(std::ptr::from_ref(op).cast::<u8>(), size_of::<Op>()).to_vec()

@@ -59,6 +59,26 @@ pub enum Error {
         /// Items of another.
         other: u64,
     },
+    /// A tag that no result belongs to.
+    #[error(
+        "tag {index} is {tag}, not below {tags}: ask for more tags, or have `ignore_out_of_range` leave such items out"
+    )]
+    TagOutOfRange {
+        /// Where the first such tag stands.
+        index: u64,
+        /// What it is.
+        tag: i128,
+        /// How many tags there are.
+        tags: u64,
+    },
+    /// More tags than are counted.
+    #[error("{tags} tags are too many, {limit} are counted: group by them instead (`Engine::group_by`)")]
+    TooManyTags {
+        /// Tags that were asked for.
+        tags: u64,
+        /// The most.
+        limit: u64,
+    },
     /// No loaded table exports the operator.
     #[error(
         "no kernel for {operator} (items of {item}) is loaded: add a line like `{line}` to the `{list}` of a kernel \
@@ -454,6 +474,39 @@ pub enum Error {
         /// Bytes needed.
         needed: u64,
     },
+    /// A tag that there is not, in device memory that was pushed to a sink.
+    #[error(
+        "the tag of item {index} of the stream is not below {tags}: ask for more tags, or have `ignore_out_of_range` leave such items out"
+    )]
+    TagOfStream {
+        /// The first such item.
+        index: u64,
+        /// How many tags there are.
+        tags: u64,
+    },
+    /// A stream was saved by a sink of another operator, or of one with other parameters.
+    #[error(
+        "saved by a sink of {saved}, cannot go on as one of {operator}: operator, its parameters and its types must be the same"
+    )]
+    SavedOperator {
+        /// The operator that it was.
+        saved: String,
+        /// The operator that it should be.
+        operator: &'static str,
+    },
+    /// Bytes that no sink saved.
+    #[error("{bytes} bytes are no sink's: {problem}")]
+    SavedBytes {
+        /// How many there are.
+        bytes: u64,
+        /// What is wrong.
+        problem: &'static str,
+    },
+    /// A call for a sink panicked, most likely in the operator.
+    #[error(
+        "a push to the sink panicked: what has come of the stream is lost, begin anew from what was saved"
+    )]
+    SinkPanicked,
     /// A call of the driver that failed.
     #[error("{call} failed with {name} ({code}), {description}: {doing}")]
     Driver {

@@ -19,6 +19,7 @@
 //! # }
 //! ```
 
+mod chunks;
 mod columns;
 pub mod cpu;
 #[cfg(feature = "cuda")]
@@ -27,19 +28,23 @@ mod engine;
 mod erased;
 mod error;
 mod input;
+pub mod keys;
 pub mod module;
 pub mod plan;
 mod reducer;
 pub mod scans;
 pub mod segments;
 mod sim;
+mod sink;
 
 pub use columns::{Columns, ColumnsMut, Preparation};
 pub use engine::{Backend, DeviceInfo, Engine, EngineInfo, cuda_devices};
 pub use error::Error;
 pub use input::{Input, Items, Source, Strided};
+pub use keys::{ByKey, Equal, Equality, GroupKey, GroupReducer, Groups, KeyReducer, Tag, TagReducer};
 pub use reducer::Reducer;
 pub use scans::Scanner;
 pub use segments::{SegmentPlan, SegmentReducer};
 pub use sim::{Schedule, SimOptions};
+pub use sink::{Sink, TaggedSink};
 pub use warpfold_gpu_kernels::{beside, source};

@@ -9,8 +9,10 @@ use warpfold_monoid::{
 
 use crate::Error;
 
+pub(crate) mod runs;
 pub(crate) mod scans;
 pub mod segments;
+pub(crate) mod tags;
 
 /// What a plan may depend on about a GPU.
 ///

@@ -32,7 +32,7 @@ use crate::cuda::SegmentLauncher;
 use crate::{
     Engine, Error, Input, Items, Source,
     cpu::{self, Operators},
-    erased::{Erased, bytes_of},
+    erased::{Erased, bytes_of, bytes_of_all},
     plan::{
         OperatorLayout,
         segments::{SegmentSettings, SegmentsPlan},
@@ -43,6 +43,7 @@ use crate::{
 mod beside;
 #[cfg(feature = "cuda")]
 mod device;
+mod elsewhere;
 mod irregular;
 mod layout;
 #[cfg(feature = "ndarray")]
@@ -343,7 +344,18 @@ impl<Op: Monoid> SegmentReducer<Op> {
         #[cfg(feature = "cuda")]
         if let (Source::Device(view), Place::Cuda(launcher)) = (items.source()?, &self.place) {
             plan.check(view.len())?;
-            return self.on_device_irregular(launcher, view, plan);
+            let mut results = room(plan.segments())?;
+            // SAFETY: the view's items, which are borrowed until the wait.
+            unsafe {
+                let input = (view.address(), view.len());
+                launcher.reduce_irregular_at(
+                    Erased::of(&self.op),
+                    input,
+                    plan,
+                    bytes_of_all(&mut results),
+                )?;
+            }
+            return Ok(results);
         }
         let mut copy = Vec::new();
         let items = side_by_side(items, &mut copy)?;
@@ -385,41 +397,21 @@ impl<Op: Monoid> SegmentReducer<Op> {
     /// Every item that the segments lead to may be read, and is not written meanwhile.
     unsafe fn run(&self, segments: Segments<'_, Op::Item>, results: &mut [Op::Output]) -> Result<(), Error> {
         has_room(segments.count(), results.len())?;
-        match &self.place {
-            Place::Cpu => {
-                // SAFETY: the caller's promise.
-                unsafe { cpu::reduce_segments(Operators::Same(&self.op), segments, results) };
-                Ok(())
-            }
-            Place::Sim(simulator) => {
-                let (op, identity) = (Erased::of(&self.op), self.op.identity());
-                let identity = bytes_of(&identity);
-                results.as_mut_ptr().expose_provenance();
-                let output = Buffer::writable("output", results);
-                match segments {
-                    // SAFETY: the simulator is this operator's; the caller's promise.
-                    Segments::Regular { first, layout } => unsafe {
-                        let first = first.expose_provenance();
-                        simulator.reduce(op, identity, first, layout, self.settings, output)
-                    },
-                    // SAFETY: the simulator is this operator's; a slice's items.
-                    Segments::Irregular { items, plan } => unsafe {
-                        let (begins, ends) = plan.bounds();
-                        let tables = Tables::new(plan.segments(), &|k| plan.range(k), size_of::<Op::Item>());
-                        items.as_ptr().expose_provenance();
-                        let input = (Buffer::read_only("input", items), items.len() as u64);
-                        simulator.reduce_irregular(op, identity, input, begins, ends, &tables, output)
-                    },
-                }
-            }
-            #[cfg(feature = "cuda")]
-            Place::Cuda(launcher) => match segments {
-                // SAFETY: the caller's promise.
-                Segments::Regular { first, layout } => unsafe {
-                    self.copied(launcher, first, layout, results)
-                },
-                Segments::Irregular { items, plan } => self.copied_irregular(launcher, items, plan, results),
-            },
+        let Some(elsewhere) = self.place.elsewhere() else {
+            // SAFETY: the caller's promise.
+            unsafe { cpu::reduce_segments(Operators::Same(&self.op), segments, results) };
+            return Ok(());
+        };
+        let identity = self.op.identity();
+        // SAFETY: the place is this operator's; the caller's promise.
+        unsafe {
+            elsewhere.run(
+                Erased::of(&self.op),
+                bytes_of(&identity),
+                segments.lying(),
+                self.settings,
+                bytes_of_all(results),
+            )
         }
     }
 }

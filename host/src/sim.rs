@@ -2,7 +2,7 @@
 
 use std::{mem::MaybeUninit, ptr};
 
-use warpfold_gpu_kernels::export::Export;
+use warpfold_gpu_kernels::{device::Part, export::Export};
 use warpfold_monoid::{Monoid, Plain};
 pub use warpfold_simt::sim::Schedule;
 use warpfold_simt::sim::{self, Buffer, Fault, Launch, Options};
@@ -14,12 +14,18 @@ use crate::{
 };
 
 mod room;
+mod runs;
 mod scans;
 mod segments;
+mod stream;
+mod tags;
 
 use room::Room;
+pub(crate) use runs::RunSimulator;
 pub(crate) use scans::ScanSimulator;
 pub(crate) use segments::SegmentSimulator;
+pub(crate) use stream::{SimArray, SimStream};
+pub(crate) use tags::{SimTags, TagSimulator};
 
 /// Items that are read at once where they do not lie side by side.
 const PIECE: u64 = 1 << 12;
@@ -111,9 +117,26 @@ impl Bodies {
     /// At `params` lie parameters of that kernel of the export's operator, which give it what its documentation asks
     /// for and outlive the launch.
     unsafe fn launch(&self, name: &Name, options: &Options, params: *const u8) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        unsafe { self.launch_with(name, 0, options, params) }
+    }
+
+    /// The same with so many bytes of dynamic shared memory for each block.
+    ///
+    /// # Safety
+    ///
+    /// As for [`launch`](Bodies::launch).
+    unsafe fn launch_with(
+        &self,
+        name: &Name,
+        shared: usize,
+        options: &Options,
+        params: *const u8,
+    ) -> Result<(), Error> {
         let entry = self.export.entries.iter().find(|entry| entry.kernel == name.kernel);
         let entry = entry.ok_or_else(|| self.failed(name, "the export has no such kernel".into()))?;
-        let launch = Launch::new(format!("{}__{}", self.export.name, name.kernel), name.grid, name.block);
+        let launch = Launch::new(format!("{}__{}", self.export.name, name.kernel), name.grid, name.block)
+            .with_dynamic_shared(shared);
         // An address travels where a pointer may not.
         let address = params.expose_provenance();
         sim::launch(&launch, options, || {
@@ -168,17 +191,15 @@ impl Simulator {
         &self,
         op: Op,
         items: &[Op::Item],
-        mut buffers: Vec<Buffer>,
+        buffers: Vec<Buffer>,
     ) -> Result<Op::Output, Error> {
         let identity = op.identity();
         let mut output = MaybeUninit::new(op.finish(identity));
-        buffers.push(Buffer::read_only("input", items));
-        let input = items.as_ptr().expose_provenance();
         // SAFETY: the kernels are this operator's; readable items.
         unsafe {
             self.run(
                 Erased::of(&op),
-                (input, items.len() as u64),
+                (items.as_ptr().cast(), items.len() as u64),
                 bytes_of(&identity),
                 bytes_of_mut(&mut output),
                 buffers,
@@ -197,11 +218,13 @@ impl Simulator {
     unsafe fn run(
         &self,
         op: Erased<'_>,
-        (input, n): (usize, u64),
+        (input, n): (*const u8, u64),
         identity: &[MaybeUninit<u8>],
         output: &mut [MaybeUninit<u8>],
         mut buffers: Vec<Buffer>,
     ) -> Result<(), Error> {
+        let (input, bytes) = (input.expose_provenance(), n as usize * op.types.layout.item_bytes);
+        buffers.push(Buffer { name: "input".into(), start: input, bytes, writable: false });
         let plan = self.plan(n, op.types.layout)?;
         let mut result = Room::filled(1, output)?;
         // One block needs no workspace, and gets none.
@@ -217,6 +240,7 @@ impl Simulator {
             chunk: plan.shape.chunk,
             chunks: plan.grid,
             groups: plan.shape.groups,
+            part: Part::WHOLE,
             op: NOTHING,
         });
         let name = Name { kernel: plan.strategy.kernel(), grid: plan.grid, block: plan.block, n };

@@ -19,6 +19,20 @@ pub trait SumAccumulator<T>: Plain {
     fn push(self, item: T) -> Self;
     /// Adds another sum, which stood to the right.
     fn merge(self, right: Self) -> Self;
+    /// Several items, at least one.
+    #[inline(always)]
+    fn lift_many<const N: usize>(items: [T; N]) -> Self
+    where
+        T: Copy,
+    {
+        let mut acc = Self::lift(items[0]);
+        let mut i = 1;
+        while i < N {
+            acc = acc.push(items[i]);
+            i += 1;
+        }
+        acc
+    }
     /// Rounds to the output type.
     fn finish(self) -> Self::Output;
 }
@@ -35,6 +49,20 @@ pub trait ProductAccumulator<T>: Plain {
     fn lift(item: T) -> Self;
     /// Multiplies by another product, which stood to the right.
     fn merge(self, right: Self) -> Self;
+    /// Several items, at least one.
+    #[inline(always)]
+    fn lift_many<const N: usize>(items: [T; N]) -> Self
+    where
+        T: Copy,
+    {
+        let mut acc = Self::lift(items[0]);
+        let mut i = 1;
+        while i < N {
+            acc = acc.merge(Self::lift(items[i]));
+            i += 1;
+        }
+        acc
+    }
     /// Rounds to the output type.
     fn finish(self) -> Self::Output;
 }
@@ -89,6 +117,18 @@ impl DoubleDouble {
     #[inline(always)]
     pub fn plus_square(self, value: f64) -> DoubleDouble {
         self.plus_rounded(two_square(value))
+    }
+
+    /// The same of zero, a NaN, or a number from 2^-450 to 2^480: without a question on GPUs.
+    #[inline(always)]
+    pub(crate) fn plus_middling_square(self, value: f64) -> DoubleDouble {
+        #[cfg(target_arch = "nvptx64")]
+        {
+            let square = value * value;
+            self.plus_rounded((square, crate::math::fused_multiply_add(value, value, -square)))
+        }
+        #[cfg(not(target_arch = "nvptx64"))]
+        self.plus_square(value)
     }
 
     /// Adds a rounded number and the error of its rounding.
@@ -151,6 +191,10 @@ pub(crate) fn two_sum(a: f64, b: f64) -> (f64, f64) {
 #[inline(always)]
 pub(crate) fn two_product(a: f64, b: f64) -> (f64, f64) {
     let product = a * b;
+    #[cfg(target_arch = "nvptx64")]
+    if let Some(error) = error_by_fma(a, b, product) {
+        return (product, error);
+    }
     // Splitting a factor of 2^996 would overflow, so it hands some of its scale to the other one, which is exact unless
     // the product overflows.
     let (a, b) = if a.abs() >= UNSPLITTABLE {
@@ -169,9 +213,33 @@ pub(crate) fn two_product(a: f64, b: f64) -> (f64, f64) {
 #[inline(always)]
 pub(crate) fn two_square(x: f64) -> (f64, f64) {
     let product = x * x;
+    #[cfg(target_arch = "nvptx64")]
+    if let Some(error) = error_by_fma(x, x, product) {
+        return (product, error);
+    }
     let (high, low) = split(x);
     let error = low * low - ((product - high * high) - 2.0 * low * high);
     (product, known(product, error))
+}
+
+/// The error of a product by one fused multiply-add, where both ways have the same bits, so that those of a GPU are those
+/// of a CPU without the instruction: from 2^-960 to 2^1000, where nothing overflows on the way and the error is no less than the
+/// least `f64`, and under 2^-1020, where it counts as [unknown](known). The zero of an exact product may have another sign,
+/// which no sum that began as +0.0 shows.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+fn error_by_fma(a: f64, b: f64, product: f64) -> Option<f64> {
+    const NONE: u32 = (1023 - 1020) << 20;
+    const LEAST: u32 = (1023 - 960) << 20;
+    const MOST: u32 = (1023 + 1000) << 20;
+    let magnitude = (product.to_bits() >> 32) as u32 & 0x7fff_ffff;
+    if magnitude < NONE {
+        return Some(0.0);
+    }
+    if magnitude.wrapping_sub(LEAST) < MOST - LEAST {
+        return Some(crate::math::fused_multiply_add(a, b, -product));
+    }
+    None
 }
 
 /// Two halves of a number, of 26 bits each.

@@ -15,6 +15,7 @@ mod bits;
 mod checked;
 pub mod fused;
 mod generic;
+pub mod keyed;
 pub mod limits;
 mod logsumexp;
 pub mod math;

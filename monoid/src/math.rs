@@ -113,6 +113,18 @@ pub fn sqrt(x: f64) -> f64 {
     }
 }
 
+/// `a * b + c`, rounded once: for errors of products, which are exact with it.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub(crate) fn fused_multiply_add(a: f64, b: f64, c: f64) -> f64 {
+    unsafe extern "C" {
+        #[link_name = "llvm.fma.f64"]
+        fn fused(a: f64, b: f64, c: f64) -> f64;
+    }
+    // SAFETY: no memory is touched; LLVM lowers it to `fma.rn.f64`.
+    unsafe { fused(a, b, c) }
+}
+
 /// The square root, correctly rounded.
 #[inline(always)]
 pub fn sqrtf(x: f32) -> f32 {

@@ -414,6 +414,20 @@ with_ddof! {
     StdDev, 1
 }
 
+impl<T> StdDev<T> {
+    /// The same under the variance's type: for programs that choose between the two at run time, and would have the code of
+    /// both.
+    ///
+    /// ```
+    /// use warpfold_monoid::{StdDev, tree};
+    ///
+    /// assert_eq!(tree::reduce(&StdDev::<i32>::new(1.0).as_variance(), &[1, 3, 5]), Some(2.0));
+    /// ```
+    pub const fn as_variance(self) -> Variance<T> {
+        Variance { ddof: self.ddof, root: self.root, items: core::marker::PhantomData }
+    }
+}
+
 /// A count, a pivot, and the sums of deviations from it and of their squares.
 ///
 /// Invariant, up to rounding: `first = sum of (x - pivot)` and `second = sum of |x - pivot|^2` over the items. After

@@ -76,6 +76,10 @@ pub trait Monoid: Plain {
     /// at most.
     const VECTORISE: bool = size_of::<Self::Acc>() <= 8;
 
+    /// How many neighbouring items a thread had best [fold at once](Monoid::fold_many) where the order does not matter: a
+    /// vector's worth, a power of two. Operators whose items only say where to read from know better.
+    const AT_ONCE: usize = crate::tree::vector_len(size_of::<Self::Item>());
+
     /// Is [`for_segment`](Monoid::for_segment) anything but the operator itself?
     const PER_SEGMENT: bool = false;
 

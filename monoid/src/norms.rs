@@ -229,7 +229,7 @@ pub(crate) fn unsigned_to_f64(value: u128) -> f64 {
 
 /// Sums in 64 bits, which wrap. Several items of up to 16 bits are summed in 32 bits first, where they fit.
 macro_rules! wrapping {
-    ($type:ty, $of:ident, $acc:ty, $output:ty, $narrow:expr, $value:expr) => {
+    ($type:ty, $of:ident, $acc:ty, $output:ty, $narrow:expr, $words:expr, $value:expr) => {
         impl Summed<$of> for $type {
             type Acc = $acc;
             type Output = $output;
@@ -249,6 +249,9 @@ macro_rules! wrapping {
             }
             #[inline(always)]
             fn lift_many<const N: usize>(items: [$type; N]) -> $acc {
+                if let Some(sum) = $words(items) {
+                    return sum as $acc;
+                }
                 if $narrow && N <= 256 {
                     let mut acc = $value(items[0]) as i32;
                     let mut i = 1;
@@ -274,14 +277,55 @@ macro_rules! wrapping {
     };
 }
 
+/// The distances from 0 of signed bytes, four in a word: less each its sign and turned over where that is set.
+#[inline(always)]
+fn magnitudes_of_bytes(word: u32) -> u32 {
+    let negative = word >> 7 & 0x0101_0101;
+    (word ^ (negative * 0xff)) + negative
+}
+
+/// Four items of a byte each as words: for no other items, nor any other number of them.
+#[inline(always)]
+fn words_of_bytes<T: Plain, const N: usize>(items: [T; N]) -> Option<impl Iterator<Item = u32>> {
+    let word = move |i: usize| {
+        // SAFETY: four items are four bytes.
+        unsafe { core::mem::transmute_copy(&[items[i], items[i + 1], items[i + 2], items[i + 3]]) }
+    };
+    (size_of::<T>() == 1 && N.is_multiple_of(4) && N <= 256).then(|| (0..N).step_by(4).map(word))
+}
+
+/// The sum of the distances from 0 of signed bytes.
+#[inline(always)]
+fn sum_of_magnitudes<T: Plain, const N: usize>(items: [T; N]) -> Option<u32> {
+    let halves = words_of_bytes(items)?
+        .map(magnitudes_of_bytes)
+        .fold(0, |halves, word| halves + (word & 0x00ff_00ff) + (word >> 8 & 0x00ff_00ff));
+    Some((halves & 0xffff) + (halves >> 16))
+}
+
+/// The greatest distance from 0 of signed bytes.
+#[inline(always)]
+fn greatest_magnitude<T: Plain, const N: usize>(items: [T; N]) -> Option<u32> {
+    let words = words_of_bytes(items)?.map(magnitudes_of_bytes);
+    Some(words.flat_map(u32::to_le_bytes).fold(0, |greatest, byte| greatest.max(byte as u32)))
+}
+
+/// No faster way.
+#[inline(always)]
+fn one_by_one<T, const N: usize>(_: [T; N]) -> Option<u32> {
+    None
+}
+
 macro_rules! integers {
     ($($type:ident $wide:ident $byte:expr, $short:expr;)*) => {$(
-        wrapping!($type, Squares, u64, u64, $byte, |x: $type| {
+        wrapping!($type, Squares, u64, u64, $byte, one_by_one, |x: $type| {
             let wide = x as $wide;
             wide.wrapping_mul(wide) as u64
         });
-        wrapping!($type, Magnitudes, u64, u64, $short, |x: $type| Integer::magnitude_u64(x));
-        wrapping!([$type; 2], Products, $wide, $wide, $byte, |[a, b]: [$type; 2]| {
+        wrapping!($type, Magnitudes, u64, u64, $short, |items| {
+            if <$type>::MIN == 0 { None } else { sum_of_magnitudes(items) }
+        }, |x: $type| Integer::magnitude_u64(x));
+        wrapping!([$type; 2], Products, $wide, $wide, $byte, one_by_one, |[a, b]: [$type; 2]| {
             (a as $wide).wrapping_mul(b as $wide)
         });
         impl Summed<GreatestMagnitude> for $type {
@@ -300,6 +344,18 @@ macro_rules! integers {
             #[inline(always)]
             fn merge(left: Self::Acc, right: Self::Acc) -> Self::Acc {
                 left.max(right)
+            }
+            #[inline(always)]
+            fn lift_many<const N: usize>(items: [$type; N]) -> Self::Acc {
+                // On a GPU narrow numbers are masked after every step.
+                if let (true, Some(greatest)) = (<$type>::MIN != 0, greatest_magnitude(items)) {
+                    return greatest as Self::Acc;
+                }
+                if size_of::<$type>() <= 2 {
+                    let greatest = |greatest: u32, item| greatest.max(Integer::magnitude(item) as u32);
+                    return items.into_iter().fold(0, greatest) as Self::Acc;
+                }
+                items.into_iter().fold(0, |greatest: Self::Acc, item| greatest.max(Integer::magnitude(item)))
             }
             #[inline(always)]
             fn finish(acc: Self::Acc) -> Self::Output {
@@ -569,7 +625,7 @@ impl ScaledSquares {
         let down = if huge { magnitude * math::DOWN } else { 0.0 };
         let up = if tiny { magnitude * math::UP } else { 0.0 };
         ScaledSquares {
-            middle: self.middle.plus_square(middle),
+            middle: self.middle.plus_middling_square(middle),
             huge: self.huge + down * down,
             tiny: self.tiny + up * up,
         }

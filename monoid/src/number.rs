@@ -237,6 +237,14 @@ macro_rules! integers {
                 #[inline(always)]
                 fn merge(self, right: $acc) -> $acc { self.wrapping_add(right) }
                 #[inline(always)]
+                fn lift_many<const N: usize>(items: [$type; N]) -> $acc {
+                    // A few items of up to 16 bits in 32 bits, where nothing wraps.
+                    if size_of::<$type>() <= 2 && size_of::<$acc>() == 8 && N <= 256 {
+                        return items.into_iter().fold(0_i32, |sum, item| sum + item as i32) as $acc;
+                    }
+                    items[1..].iter().fold(items[0] as $acc, |sum, &item| sum.push(item))
+                }
+                #[inline(always)]
                 fn finish(self) -> $acc { self }
             }
             impl ProductAccumulator<$type> for $acc {
@@ -247,6 +255,26 @@ macro_rules! integers {
                 fn lift(item: $type) -> $acc { item as $acc }
                 #[inline(always)]
                 fn merge(self, right: $acc) -> $acc { self.wrapping_mul(right) }
+                #[inline(always)]
+                fn lift_many<const N: usize>(items: [$type; N]) -> $acc {
+                    // Four bytes or two numbers of 16 bits have a product of 32 bits.
+                    let together = 4 / size_of::<$type>();
+                    if size_of::<$type>() > 2 || size_of::<$acc>() < 8 || N % together != 0 {
+                        return items[1..].iter().fold(items[0] as $acc, |product, &item| product.wrapping_mul(item as $acc));
+                    }
+                    let mut product: $acc = 1;
+                    let mut i = 0;
+                    while i < N {
+                        let few = items[i..i + together].iter();
+                        product = product.wrapping_mul(if <$type>::MIN == 0 {
+                            few.fold(1_u32, |few, &item| few.wrapping_mul(item as u32)) as $acc
+                        } else {
+                            few.fold(1_i32, |few, &item| few.wrapping_mul(item as i32)) as $acc
+                        });
+                        i += together;
+                    }
+                    product
+                }
                 #[inline(always)]
                 fn finish(self) -> $acc { self }
             }

@@ -80,6 +80,10 @@ impl<T: Number, A: SumAccumulator<T>> Monoid for Sum<T, A> {
         acc.push(item)
     }
     #[inline(always)]
+    fn fold_many<const N: usize>(&self, items: [T; N], _index: u64) -> A {
+        A::lift_many(items)
+    }
+    #[inline(always)]
     fn finish(&self, acc: A) -> A::Output {
         acc.finish()
     }
@@ -122,6 +126,10 @@ impl<T: Number, A: ProductAccumulator<T>> Monoid for Product<T, A> {
     #[inline(always)]
     fn combine(&self, left: A, right: A) -> A {
         left.merge(right)
+    }
+    #[inline(always)]
+    fn fold_many<const N: usize>(&self, items: [T; N], _index: u64) -> A {
+        A::lift_many(items)
     }
     #[inline(always)]
     fn finish(&self, acc: A) -> A::Output {

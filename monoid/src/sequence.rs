@@ -147,6 +147,11 @@ pub trait SegmentAccumulator<T>: Plain {
     fn plus(self, other: Self) -> Self;
     /// The greater; a NaN if either is one.
     fn greater(self, other: Self) -> Self;
+    /// The greater of this, which is neither less than zero nor -0.0, and of another. Of NaNs nothing is promised.
+    #[inline(always)]
+    fn raised_to(self, other: Self) -> Self {
+        self.greater(other)
+    }
     /// Is this a NaN? Never, but for floats.
     #[inline(always)]
     fn is_nan(self) -> bool {
@@ -234,6 +239,11 @@ macro_rules! float_segments {
                 Element::maximum(self, other)
             }
             #[inline(always)]
+            fn raised_to(self, other: f64) -> f64 {
+                // A third of the instructions.
+                if other > self { other } else { self }
+            }
+            #[inline(always)]
             fn is_nan(self) -> bool {
                 f64::is_nan(self)
             }
@@ -248,11 +258,15 @@ float_segments!(half::f16, half::bf16, f32, f64);
 
 /// What is known of two neighbouring runs together.
 #[inline(always)]
-fn joined<T, A: SegmentAccumulator<T>>(left: SegmentSums<A>, right: SegmentSums<A>) -> SegmentSums<A> {
+fn joined<T, A: SegmentAccumulator<T>>(
+    left: SegmentSums<A>,
+    right: SegmentSums<A>,
+    greater: impl Fn(A, A) -> A,
+) -> SegmentSums<A> {
     SegmentSums {
-        best: left.best.greater(right.best).greater(left.suffix.plus(right.prefix)),
-        prefix: left.prefix.greater(left.total.plus(right.prefix)),
-        suffix: right.suffix.greater(left.suffix.plus(right.total)),
+        best: greater(greater(left.best, right.best), left.suffix.plus(right.prefix)),
+        prefix: greater(left.prefix, left.total.plus(right.prefix)),
+        suffix: greater(right.suffix, left.suffix.plus(right.total)),
         total: left.total.plus(right.total),
     }
 }
@@ -288,19 +302,20 @@ impl<T: Plain, A: SegmentAccumulator<T>> Monoid for MaxSegmentSum<T, A> {
     #[inline(always)]
     fn lift(&self, item: T, _index: u64) -> SegmentSums<A> {
         let total = A::of(item);
-        let positive = total.greater(A::ZERO);
+        // All but the total are zero or more here, and wherever one is a NaN the total is.
+        let positive = A::ZERO.raised_to(total);
         SegmentSums { best: positive, prefix: positive, suffix: positive, total }
     }
     #[inline(always)]
     fn combine(&self, left: SegmentSums<A>, right: SegmentSums<A>) -> SegmentSums<A> {
-        joined(left, right)
+        joined(left, right, A::raised_to)
     }
     #[inline(always)]
     fn push(&self, acc: SegmentSums<A>, item: T, _index: u64) -> SegmentSums<A> {
         let item = A::of(item);
         let total = acc.total.plus(item);
-        let suffix = acc.suffix.plus(item).greater(A::ZERO);
-        SegmentSums { best: acc.best.greater(suffix), prefix: acc.prefix.greater(total), suffix, total }
+        let suffix = A::ZERO.raised_to(acc.suffix.plus(item));
+        SegmentSums { best: acc.best.raised_to(suffix), prefix: acc.prefix.raised_to(total), suffix, total }
     }
     #[inline(always)]
     fn finish(&self, acc: SegmentSums<A>) -> A::Output {
@@ -341,7 +356,7 @@ impl<T: Plain, A: SegmentAccumulator<T>> Monoid for MaxNonEmptySegmentSum<T, A> 
     }
     #[inline(always)]
     fn combine(&self, left: SegmentSums<A>, right: SegmentSums<A>) -> SegmentSums<A> {
-        joined(left, right)
+        joined(left, right, A::greater)
     }
     #[inline(always)]
     fn finish(&self, acc: SegmentSums<A>) -> A::Output {

@@ -52,6 +52,18 @@ const SEGMENTS: Suite = Suite {
     folder: "host",
 };
 
+/// Those of reductions by tag and by key.
+const KEYS: Suite = Suite {
+    build: &["--package", "warpfold-host", "--no-default-features", "--test", "keys_sim"],
+    folder: "host",
+};
+
+/// Those of streams and of arrays in parts.
+const SINKS: Suite = Suite {
+    build: &["--package", "warpfold-host", "--no-default-features", "--test", "sinks"],
+    folder: "host",
+};
+
 /// Those of scans.
 const SCANS: Suite = Suite {
     build: &["--package", "warpfold-host", "--no-default-features", "--test", "scan_sim"],
@@ -82,6 +94,9 @@ struct Mutant {
     /// Which occurrence is replaced, from 1.
     #[serde(default = "one")]
     nth: usize,
+    /// Is it about parts of more, which the tests of sinks find?
+    #[serde(default)]
+    part: bool,
 }
 
 fn one() -> usize {
@@ -92,6 +107,8 @@ impl Mutant {
     /// The tests that must find it.
     fn suite(&self) -> &'static Suite {
         match self.file.as_str() {
+            _ if self.part => &SINKS,
+            "tags.rs" | "scan/runs.rs" => &KEYS,
             "beside.rs" => &SEGMENTS,
             file if file.starts_with("segments/") => &SEGMENTS,
             file if file.starts_with("scan") => &SCANS,
@@ -145,7 +162,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let copy = Copy::new(workspace)?;
     let limit = Duration::from_secs(options.timeout);
 
-    for suite in [&KERNELS, &SEGMENTS, &SCANS] {
+    for suite in [&KERNELS, &SEGMENTS, &SCANS, &KEYS, &SINKS] {
         if !mutants.iter().any(|mutant| std::ptr::eq(mutant.suite(), suite)) {
             continue;
         }
@@ -392,6 +409,7 @@ mod tests {
     #[test]
     fn the_right_occurrence_is_replaced() {
         let mutant = |of, nth| Mutant {
+            part: false,
             name: "m".into(),
             kind: "k".into(),
             file: "f.rs".into(),

@@ -1,12 +1,15 @@
 //! Rows: segments of one length at one distance, `[m][n]`.
 
 use warpfold_monoid::{
-    Monoid,
+    Monoid, Plain,
     tree::{MAX_GROUPS, VECTOR_BYTES, VECTORS_A_GROUP},
 };
 use warpfold_simt::{
     atomic::{self, AcqRel, Gpu},
-    global::{self, hint::Plainly},
+    global::{
+        self,
+        hint::{NoAllocate, Plainly},
+    },
     grid,
     hint::{cold_path, nounroll},
     shared::Shared,
@@ -84,6 +87,7 @@ impl<Op: Monoid> RowParams<Op> {
             chunk: self.chunk,
             chunks: self.chunks,
             groups: self.groups,
+            part: device::Part::WHOLE,
             op: operator(&self.op, row, true),
         }
     }
@@ -97,8 +101,130 @@ impl<Op: Monoid> RowParams<Op> {
 /// `rows` rows fit a tile.
 #[inline(always)]
 pub unsafe fn thread<Op: Monoid, const V: usize>(params: &RowParams<Op>, words: Shared<Word>) {
+    if in_vectors::<Op, V>(params) {
+        // SAFETY: the caller's promise; vectors of whole rows.
+        return unsafe {
+            match params.n {
+                1 => direct::<Op, V, 1>(params),
+                2 => direct::<Op, V, 2>(params),
+                _ => direct::<Op, V, 4>(params),
+            }
+        };
+    }
     // SAFETY: the caller's promise.
     unsafe { staged::<Op, V>(params, 1, words) }
+}
+
+/// Are rows so short that vectors are made of whole ones, and lie where vectors can be loaded?
+#[inline(always)]
+fn in_vectors<Op: Monoid, const V: usize>(params: &RowParams<Op>) -> bool {
+    let n = params.n;
+    size_of::<[Op::Item; V]>() == VECTOR_BYTES
+        && !Op::PER_SEGMENT
+        && (n == 1 || n == 2 && V >= 2 || n == 4 && V >= 4)
+        && params.input.addr().is_multiple_of(VECTOR_BYTES)
+}
+
+/// Contiguous rows of `N` items, `V / N` of them a thread at a time: no item goes through shared memory.
+///
+/// # Safety
+///
+/// As for [`thread`]; `n` is `N`, which divides `V`, and the rows start where vectors do.
+#[inline(always)]
+unsafe fn direct<Op: Monoid, const V: usize, const N: usize>(params: &RowParams<Op>) {
+    grid::wait_for_previous();
+    let op = &params.op;
+    let together = (V / N).max(1);
+    // Rows that fill no vector go to a thread each.
+    let vectors = params.m / together as u64;
+    let left = (params.m % together as u64) as u32;
+    let at_once = VECTORS_IN_FLIGHT as u64 * THREADS as u64;
+    let mut next = block_idx_x() as u64 * at_once + thread_idx_x() as u64;
+    while next < vectors {
+        nounroll();
+        let batch: [_; VECTORS_IN_FLIGHT] = core::array::from_fn(|u| {
+            let w = next + u as u64 * THREADS as u64;
+            let from = params.input.wrapping_add(w as usize * V);
+            // SAFETY: an aligned vector of the rows. Nothing is read twice.
+            unsafe { global::load_neighbours_if::<NoAllocate, Op::Item, V>(w < vectors, from) }
+        });
+        let mut u = 0;
+        while u < VECTORS_IN_FLIGHT {
+            let w = next + u as u64 * THREADS as u64;
+            if w < vectors {
+                // SAFETY: loaded under the same condition.
+                let items = unsafe { batch[u].assume_init() };
+                let results: [Op::Output; V] = core::array::from_fn(|k| {
+                    let first = if k < together { k * N } else { 0 };
+                    op.finish(row_value::<Op, N>(op, core::array::from_fn(|i| items[(first + i) % V])))
+                });
+                // SAFETY: one thread, one vector's rows.
+                unsafe { store_first(params.output.wrapping_add(w as usize * together), results, together) };
+            }
+            u += 1;
+        }
+        next += grid_dim_x() as u64 * at_once;
+    }
+    if block_idx_x() == 0 && thread_idx_x() < left {
+        cold_path();
+        let row = vectors * together as u64 + thread_idx_x() as u64;
+        // SAFETY: a row's items.
+        let items = core::array::from_fn(|i| unsafe { global::load(params.row(row).wrapping_add(i)) });
+        // SAFETY: one thread, one row.
+        unsafe {
+            global::store(params.output.wrapping_add(row as usize), op.finish(row_value::<Op, N>(op, items)));
+        }
+    }
+    let_next_start();
+}
+
+/// The value of a row of at most a vector's items, as one thread's lanes or strip have it.
+#[inline(always)]
+fn row_value<Op: Monoid, const N: usize>(op: &Op, items: [Op::Item; N]) -> Op::Acc {
+    if Op::ANY_ORDER {
+        return op.fold_many(items, 0);
+    }
+    if !Op::COMMUTATIVE {
+        let mut acc = op.lift(items[0], 0);
+        let mut i = 1;
+        while i < N {
+            acc = op.push(acc, items[i], i as u64);
+            i += 1;
+        }
+        return acc;
+    }
+    lanes::combine_slots(op, core::array::from_fn::<_, N, _>(|i| op.lift(items[i], i as u64)), 0, None)
+}
+
+/// Stores the first `count` values, at once where they fill a vector or half of one.
+///
+/// # Safety
+///
+/// As many are writable there, and nothing else accesses them.
+#[inline(always)]
+unsafe fn store_first<T: Plain, const V: usize>(to: *mut T, values: [T; V], count: usize) {
+    let bytes = count * size_of::<T>();
+    let aligned = to.addr().is_multiple_of(bytes.max(1));
+    if bytes == VECTOR_BYTES && aligned {
+        // SAFETY: the first 16 bytes of the values; an aligned place for them.
+        unsafe {
+            global::store_neighbours(to.cast::<u32>(), core::mem::transmute_copy::<_, [u32; 4]>(&values))
+        };
+    } else if bytes == VECTOR_BYTES / 2 && aligned {
+        // SAFETY: the same of 8 bytes.
+        unsafe {
+            global::store_neighbours(to.cast::<u32>(), core::mem::transmute_copy::<_, [u32; 2]>(&values))
+        };
+    } else {
+        let mut k = 0;
+        while k < V {
+            if k < count {
+                // SAFETY: the caller's promise.
+                unsafe { global::store(to.wrapping_add(k), values[k]) };
+            }
+            k += 1;
+        }
+    }
 }
 
 /// Contiguous rows of at most `128 * V` items, `groups` threads each (2 to 32, a power of two).

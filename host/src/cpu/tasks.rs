@@ -39,6 +39,17 @@ impl<'a, T: Copy> Places<'a, T> {
         Places { first: slice.as_mut_ptr(), len: slice.len(), slice: PhantomData }
     }
 
+    /// Reads a value.
+    ///
+    /// # Safety
+    ///
+    /// No other thread uses that place meanwhile.
+    pub(super) unsafe fn get(&self, place: usize) -> T {
+        assert!(place < self.len);
+        // SAFETY: a place in the slice, which is this thread's.
+        unsafe { self.first.add(place).read() }
+    }
+
     /// Writes a value.
     ///
     /// # Safety
@@ -48,5 +59,33 @@ impl<'a, T: Copy> Places<'a, T> {
         assert!(place < self.len);
         // SAFETY: a place in the slice, which is this thread's.
         unsafe { self.first.add(place).write(value) };
+    }
+}
+
+/// The same of values that own something: what was there is dropped.
+pub(super) struct Slots<'a, T> {
+    first: *mut T,
+    len: usize,
+    slice: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: a mutable slice, of which no two threads write the same place.
+unsafe impl<T: Send> Sync for Slots<'_, T> {}
+
+impl<'a, T> Slots<'a, T> {
+    /// All places of a slice.
+    pub(super) fn new(slice: &'a mut [T]) -> Self {
+        Slots { first: slice.as_mut_ptr(), len: slice.len(), slice: PhantomData }
+    }
+
+    /// Replaces a value.
+    ///
+    /// # Safety
+    ///
+    /// No other thread uses that place meanwhile.
+    pub(super) unsafe fn put(&self, place: usize, value: T) {
+        assert!(place < self.len);
+        // SAFETY: a place in the slice, which is this thread's.
+        unsafe { *self.first.add(place) = value };
     }
 }

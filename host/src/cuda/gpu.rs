@@ -13,6 +13,7 @@ use std::{
 use cust::sys::{CUdeviceptr, CUstream};
 
 use super::{
+    array::Pump,
     context::Context,
     driver::{self, Doing},
     kernels::Loaded,
@@ -28,18 +29,21 @@ const PORTABLE_AND_MAPPED: c_uint = 1 | 2;
 /// A place for a result has at least this many bytes.
 const RESULT_BYTES: usize = 256;
 /// Input buffers up to this many bytes are kept for the next host slice.
-const KEPT_BYTES: usize = 64 << 20;
+pub(super) const KEPT_BYTES: usize = 64 << 20;
 
 /// A device with what an engine keeps for it.
 pub(crate) struct Gpu {
     pub(crate) pool: Pool,
     /// Those of segments, whose counters are more.
     pub(crate) segment_pool: Pool,
-    /// Those of scans, all of whose memory is zero at first.
+    /// Those of reductions by tag, which leave anything in them.
+    pub(crate) tag_pool: Pool,
+    /// Those of scans and reductions by key, all of whose memory is zero at first.
     pub(crate) scan_pool: Pool,
     kernels: Mutex<HashMap<(TypeId, Family), Arc<Loaded>>>,
     results: Mutex<Vec<HostResult>>,
     lanes: Mutex<Vec<Lane>>,
+    pumps: Mutex<Vec<Pump>>,
     // Last, so that it outlives what was made in it.
     pub(crate) context: Arc<Context>,
 }
@@ -60,10 +64,12 @@ impl Gpu {
         Arc::new(Gpu {
             pool: Pool::default(),
             segment_pool: Pool::default(),
+            tag_pool: Pool::default(),
             scan_pool: Pool::all_zero(),
             kernels: Mutex::default(),
             results: Mutex::default(),
             lanes: Mutex::default(),
+            pumps: Mutex::default(),
             context,
         })
     }
@@ -73,7 +79,7 @@ impl Gpu {
         &self,
         operator: TypeId,
         family: Family,
-        find: impl FnOnce() -> Result<(Kernels, &'static Export), Error>,
+        find: &dyn Fn() -> Result<(Kernels, &'static Export), Error>,
     ) -> Result<Arc<Loaded>, Error> {
         // Held while loading: two threads that want the same operator load it once.
         let mut loaded = lock(&self.kernels);
@@ -138,6 +144,73 @@ impl Gpu {
         Ok(result)
     }
 
+    /// One of the idle pumps that will do, the others freed.
+    pub(super) fn take_pump(&self, serves: impl Fn(&Pump) -> bool) -> Option<Pump> {
+        let idle = std::mem::take(&mut *lock(&self.pumps));
+        let mut found = None;
+        for pump in idle {
+            if found.is_none() && serves(&pump) {
+                found = Some(pump);
+            }
+        }
+        found
+    }
+
+    /// Keeps an idle pump for the next array, unless there is another: they take much memory.
+    pub(super) fn keep_pump(&self, pump: Pump) {
+        let mut idle = lock(&self.pumps);
+        if idle.is_empty() {
+            idle.push(pump);
+        }
+    }
+
+    /// Frees idle pumps.
+    pub(crate) fn trim_pumps(&self) {
+        drop(self.take_pump(|_| false));
+    }
+
+    /// A workspace of a pool for a launch on a stream (none for no bytes), and whether the stream is being captured: then the
+    /// workspace belongs to the graph.
+    ///
+    /// # Safety
+    ///
+    /// A live stream of the context; the context is current.
+    pub(crate) unsafe fn workspace(
+        self: &Arc<Gpu>,
+        pool: &Pool,
+        stream: CUstream,
+        bytes: u64,
+    ) -> Result<(Option<Arc<Block>>, bool), Error> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.context.is_capturing(stream)? {
+                let take = |capture| match bytes {
+                    0 => Ok(None),
+                    _ => pool.of_capture(stream, capture, bytes).map(Some),
+                };
+                return Ok((self.give_to_graph(stream, take)?, true));
+            }
+            match bytes {
+                0 => Ok((None, false)),
+                _ => Ok((Some(pool.of_stream(&self.context, stream, bytes)?), false)),
+            }
+        }
+    }
+
+    /// Forgets the workspace of a stream on which a launch failed.
+    ///
+    /// # Safety
+    ///
+    /// As for [`workspace`](Gpu::workspace).
+    pub(crate) unsafe fn discard(&self, pool: &Pool, stream: CUstream, captured: bool) {
+        if captured {
+            pool.discard_captured(stream);
+        } else {
+            // SAFETY: the caller's promise.
+            unsafe { pool.discard(&self.context, stream) };
+        }
+    }
+
     /// Has the graph under capture on `stream` keep the engine and a workspace alive as long as it, or an executable
     /// made from it, lives. Returns the capture's id by way of `block`.
     ///
@@ -197,6 +270,7 @@ impl Drop for Gpu {
         if done.is_err_and(|failure| failure.is_capture()) {
             self.pool.leak();
             self.segment_pool.leak();
+            self.tag_pool.leak();
             self.scan_pool.leak();
             std::mem::forget(std::mem::take(&mut *lock(&self.kernels)));
         }

@@ -77,6 +77,24 @@ impl Loaded {
         early: bool,
         over: impl FnOnce() -> String,
     ) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        unsafe { self.launch_with(kernel, (grid, block, 0), params, stream, early, over) }
+    }
+
+    /// The same with so many bytes of dynamic shared memory for each block, which every device has.
+    ///
+    /// # Safety
+    ///
+    /// As for [`launch`](Loaded::launch).
+    pub(crate) unsafe fn launch_with(
+        &self,
+        kernel: &'static str,
+        (grid, block, shared): (u32, u32, u32),
+        params: *const u8,
+        stream: CUstream,
+        early: bool,
+        over: impl FnOnce() -> String,
+    ) -> Result<(), Error> {
         let at = self.export.entries.iter().position(|entry| entry.kernel == kernel);
         let Some(at) = at else {
             return Err(Error::NotCompiled { krate: "", export: self.export.name });
@@ -92,7 +110,7 @@ impl Loaded {
                     let config = LaunchConfig {
                         grid: [grid, 1, 1],
                         block: [block, 1, 1],
-                        shared_bytes: 0,
+                        shared_bytes: shared,
                         stream,
                         attributes: &attribute,
                         attribute_count: 1,
@@ -107,7 +125,7 @@ impl Loaded {
                     block,
                     1,
                     1,
-                    0,
+                    shared,
                     stream,
                     arguments.as_mut_ptr(),
                     ptr::null_mut(),

@@ -109,7 +109,7 @@ impl ScanLauncher {
         let (kernel, by_lines) = plan.kernel(setting.form.reverse);
         let _current = context.enter_or_error()?;
         let loaded = match self.lines.filter(|_| by_lines) {
-            Some(lines) => &gpu.kernels(TypeId::of::<Op>(), Family::ScanLines, || Ok(lines))?,
+            Some(lines) => &gpu.kernels(TypeId::of::<Op>(), Family::ScanLines, &|| Ok(lines))?,
             None => &self.loaded,
         };
         // SAFETY: a live stream, by the caller's promise; the context is current.

@@ -1,14 +1,12 @@
 //! Segments of arrays on a GPU.
 
-use std::mem::MaybeUninit;
-
 use warpfold_monoid::Monoid;
 
-use super::{Layout, Place, Problem, SegmentPlan, SegmentReducer, Tables, Walk, room};
+use super::{Layout, Place, Problem, SegmentPlan, SegmentReducer, room};
 use crate::{
     Error,
     cuda::{DeviceInput, DeviceOutput, DeviceSegments, DeviceView, SegmentLauncher, StreamRef},
-    erased::Erased,
+    erased::{Erased, bytes_of_all},
 };
 
 impl<Op: Monoid> SegmentReducer<Op> {
@@ -43,15 +41,14 @@ impl<Op: Monoid> SegmentReducer<Op> {
         let launcher = self.segment_launcher()?;
         let at = place(input.device_view(), first, layout)?;
         let mut results = room(layout.segments())?;
-        // SAFETY: nothing is copied; the layout leads to items of the array, which is borrowed until the wait.
+        // SAFETY: the layout leads to items of the array, which is borrowed until the wait.
         unsafe {
-            launcher.on_device(
-                std::ptr::null(),
-                0,
+            launcher.reduce_at(
+                Erased::of(&self.op),
+                at,
+                layout,
+                self.settings,
                 bytes_of_all(&mut results),
-                &mut |_, output, stream| {
-                    launcher.enqueue(Erased::of(&self.op), at, layout, self.settings, output, stream)
-                },
             )?;
         }
         Ok(results)
@@ -132,9 +129,7 @@ impl<Op: Monoid> SegmentReducer<Op> {
     /// # }
     /// ```
     pub fn prepare(&self, plan: &SegmentPlan) -> Result<DeviceSegments, Error> {
-        let launcher = self.segment_launcher()?;
-        let tables = Tables::new(plan.segments(), &|k| plan.range(k), size_of::<Op::Item>());
-        launcher.upload(&tables, plan, size_of::<Op::Item>())
+        self.segment_launcher()?.prepare(plan, size_of::<Op::Item>())
     }
 
     /// Enqueues a reduction of prepared segments; result `k` goes to item `k` of `output`.
@@ -178,103 +173,6 @@ impl<Op: Monoid> SegmentReducer<Op> {
             _ => Err(Error::NeedsCuda { what: "device memory" }),
         }
     }
-
-    /// Copies a host array to the device and reduces it there.
-    ///
-    /// # Safety
-    ///
-    /// All items that the layout leads to may be read.
-    pub(super) unsafe fn copied(
-        &self,
-        launcher: &SegmentLauncher,
-        first: *const Op::Item,
-        layout: &Layout,
-        results: &mut [Op::Output],
-    ) -> Result<(), Error> {
-        let Problem { m, n, extent, .. } = Problem::of(layout)?;
-        let (least, greatest) = extent.unwrap_or((0, -1));
-        let count = (greatest - least + 1) as usize;
-        if count as u64 != m * n {
-            // What lies in gaps is not ours to read: the items alone, one segment after the other.
-            let needed = (m * n).saturating_mul(size_of::<Op::Item>() as u64);
-            let mut items = Vec::new();
-            items.try_reserve_exact((m * n) as usize).map_err(|_| Error::HostMemory { needed })?;
-            let mut segment = Walk::from(&layout.kept, 0);
-            for _ in 0..m {
-                let mut item = Walk::from(&layout.reduced, 0);
-                for _ in 0..n {
-                    let at = segment.offset() + item.offset();
-                    // SAFETY: the caller's promise.
-                    items.push(unsafe { first.wrapping_offset(at as isize).read() });
-                    item.step(1);
-                }
-                segment.step(1);
-            }
-            // SAFETY: rows of the items' own.
-            return unsafe { self.copied(launcher, items.as_ptr(), &Layout::rows(m, n), results) };
-        }
-        // SAFETY: the caller's promise; there are no gaps.
-        unsafe {
-            launcher.on_device(
-                first.wrapping_offset(least as isize).cast(),
-                count * size_of::<Op::Item>(),
-                bytes_of_all(results),
-                &mut |input, output, stream| {
-                    let at = input.wrapping_add_signed(-least * size_of::<Op::Item>() as i64);
-                    launcher.enqueue(Erased::of(&self.op), at, layout, self.settings, output, stream)
-                },
-            )
-        }
-    }
-
-    /// Reduces segments of any lengths of an array on the device.
-    pub(super) fn on_device_irregular(
-        &self,
-        launcher: &SegmentLauncher,
-        view: DeviceView<'_, Op::Item>,
-        plan: &SegmentPlan,
-    ) -> Result<Vec<Op::Output>, Error> {
-        let prepared = self.prepare(plan)?;
-        let mut results = room(plan.segments())?;
-        // SAFETY: nothing is copied; array and segments are borrowed until the wait.
-        unsafe {
-            let input = (view.address(), view.len());
-            launcher.on_device(
-                std::ptr::null(),
-                0,
-                bytes_of_all(&mut results),
-                &mut |_, output, stream| {
-                    launcher.enqueue_irregular(Erased::of(&self.op), input, &prepared, output, stream)
-                },
-            )?;
-        }
-        Ok(results)
-    }
-
-    /// The same for segments of any lengths.
-    pub(super) fn copied_irregular(
-        &self,
-        launcher: &SegmentLauncher,
-        items: &[Op::Item],
-        plan: &SegmentPlan,
-        results: &mut [Op::Output],
-    ) -> Result<(), Error> {
-        let prepared = self.prepare(plan)?;
-        // SAFETY: the slice's items; the segments live until the wait.
-        unsafe {
-            let (first, bytes) = (items.as_ptr().cast(), size_of_val(items));
-            launcher.on_device(first, bytes, bytes_of_all(results), &mut |input, output, stream| {
-                let input = (input, items.len() as u64);
-                launcher.enqueue_irregular(Erased::of(&self.op), input, &prepared, output, stream)
-            })
-        }
-    }
-}
-
-/// The bytes of places for values.
-fn bytes_of_all<T>(places: &mut [T]) -> &mut [MaybeUninit<u8>] {
-    // SAFETY: their own bytes, to which only values of their type are written.
-    unsafe { std::slice::from_raw_parts_mut(places.as_mut_ptr().cast(), size_of_val(places)) }
 }
 
 /// The address of item `first`, from which a layout leads to items of the array alone.

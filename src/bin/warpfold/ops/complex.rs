@@ -34,7 +34,7 @@ where
         Op::Dot => run.either_pairs(Dot::<Complex<P>>::new()),
         Op::Mean => run.either(Mean::<Complex<P>>::new()),
         Op::Var => run.either(Variance::<Complex<P>>::new(run.options.ddof)),
-        Op::Std => run.either(StdDev::<Complex<P>>::new(run.options.ddof)),
+        Op::Std => run.either(StdDev::<Complex<P>>::new(run.options.ddof).as_variance()),
         Op::Min | Op::Max | Op::MinMax | Op::ArgMin | Op::ArgMax => return None,
         Op::And | Op::Or | Op::Xor | Op::LogSumExp | Op::Mss => return None,
     })

@@ -48,7 +48,7 @@ where
         (Op::Dot, _) => run.either_pairs(Dot::<T>::new()),
         (Op::Mean, _) => run.either(Mean::<T>::new()),
         (Op::Var, _) => run.either(Variance::<T>::new(run.options.ddof)),
-        (Op::Std, _) => run.either(StdDev::<T>::new(run.options.ddof)),
+        (Op::Std, _) => run.either(StdDev::<T>::new(run.options.ddof).as_variance()),
         (Op::LogSumExp, _) => run.either(LogSumExp::<T>::new()),
         (Op::Mss, _) => run.either(MaxSegmentSum::<T>::new()),
         (Op::And | Op::Or | Op::Xor, _) => return None,

@@ -13,9 +13,11 @@ mod integers;
 mod table;
 
 use std::borrow::Cow;
+use std::time::Instant;
 
 use half::{bf16, f16};
 use num_complex::Complex;
+use warpfold::monoid::Integer;
 use warpfold::monoid::fused::Parts2;
 use warpfold::segments::{Layout, SegmentPlan};
 use warpfold::{Engine, Monoid, Value};
@@ -76,6 +78,47 @@ pub enum Over {
     Plan(SegmentPlan),
 }
 
+/// What operators found, by their names.
+pub struct Evaluated {
+    pub backend: String,
+    /// Milliseconds that it took.
+    pub elapsed_ms: f64,
+    pub found: Vec<(&'static str, Findings)>,
+}
+
+/// Evaluates operators over an array where they are asked to be.
+pub fn evaluate_all(
+    (backend, device_memory): (BackendChoice, Option<u64>),
+    list: &[Op],
+    options: Options,
+    over: &Over,
+    array: &Array,
+    with: Option<&Array>,
+) -> Result<Evaluated, Error> {
+    let mut start = Instant::now();
+    let evaluate = |engine: &Engine| -> Result<Vec<_>, Error> {
+        let found = |&op: &Op| Ok((op.name(), evaluate(engine, op, options, over, array, with)?));
+        list.iter().map(found).collect()
+    };
+    let mut engine = engine(backend)?;
+    if let Some(limit) = device_memory {
+        engine = engine.with_device_bytes(limit);
+    }
+    let mut found = evaluate(&engine);
+    if backend == BackendChoice::Auto
+        && let Err(Error::Backend(warpfold::Error::NoKernel { .. } | warpfold::Error::NotCompiled { .. })) =
+            found
+    {
+        // The choice is ours, and the CPU has all operators: for all of them, so that one backend is what is reported.
+        engine = Engine::cpu();
+        start = Instant::now();
+        found = evaluate(&engine);
+    }
+    let found = found?;
+    let elapsed_ms = start.elapsed().as_nanos() as f64 / 1e6;
+    Ok(Evaluated { backend: engine.backend().to_string(), elapsed_ms, found })
+}
+
 /// Evaluates one operator over an array; over it and another of the same type and length if the operator takes two.
 pub fn evaluate(
     engine: &Engine,
@@ -129,16 +172,33 @@ pub fn refusal(op: Op, dtype: Dtype) -> Error {
 
 /// Finds the operator for the elements' type; `None` if there is none.
 fn dispatch(op: Op, call: &Call<'_>) -> Option<Result<Findings, Error>> {
+    // Bits have no sign: the code for unsigned integers serves both.
+    macro_rules! integer {
+        ($signed:ty) => {{
+            let bits = integers::evaluate_bits(&call.run_as::<<$signed as Integer>::Unsigned>(), op);
+            let signed = |found| match found {
+                Found::One(Scalar::Uint(bits)) => Found::One(Scalar::Int(bits as $signed as i64)),
+                _ => found,
+            };
+            match bits {
+                Some(found) if <$signed>::MIN != 0 && op.gives_bits() => {
+                    Some(found.map(|found| found.then(signed)))
+                }
+                Some(found) => Some(found),
+                None => integers::evaluate(&call.run::<$signed>(), op),
+            }
+        }};
+    }
     match call.data.dtype() {
         Dtype::Bool => bools::evaluate(&call.run::<bool>(), op),
-        Dtype::Int8 => integers::evaluate(&call.run::<i8>(), op),
-        Dtype::Int16 => integers::evaluate(&call.run::<i16>(), op),
-        Dtype::Int32 => integers::evaluate(&call.run::<i32>(), op),
-        Dtype::Int64 => integers::evaluate(&call.run::<i64>(), op),
-        Dtype::Uint8 => integers::evaluate(&call.run::<u8>(), op),
-        Dtype::Uint16 => integers::evaluate(&call.run::<u16>(), op),
-        Dtype::Uint32 => integers::evaluate(&call.run::<u32>(), op),
-        Dtype::Uint64 => integers::evaluate(&call.run::<u64>(), op),
+        Dtype::Int8 => integer!(i8),
+        Dtype::Int16 => integer!(i16),
+        Dtype::Int32 => integer!(i32),
+        Dtype::Int64 => integer!(i64),
+        Dtype::Uint8 => integer!(u8),
+        Dtype::Uint16 => integer!(u16),
+        Dtype::Uint32 => integer!(u32),
+        Dtype::Uint64 => integer!(u64),
         Dtype::Float16 => floats::evaluate(&call.run::<f16>(), op),
         Dtype::Bfloat16 => floats::evaluate(&call.run::<bf16>(), op),
         Dtype::Float32 => floats::evaluate(&call.run::<f32>(), op),
@@ -159,13 +219,17 @@ struct Call<'a> {
 
 impl<'a> Call<'a> {
     fn run<T: Stored>(&self) -> Run<'a, T> {
-        Run {
-            engine: self.engine,
-            options: self.options,
-            segments: self.segments,
-            raw: self.data.raw::<T>(),
-            with: self.with.map_or(&[], Data::raw::<T>),
-        }
+        self.with(self.data.raw::<T>(), self.with.map_or(&[], Data::raw::<T>))
+    }
+
+    /// The same of integers taken for another type of as many bits; of one array.
+    fn run_as<T: Stored>(&self) -> Run<'a, T> {
+        self.with(self.data.bits_as::<T>(), &[])
+    }
+
+    fn with<T: Stored>(&self, raw: &'a [T::Raw], with: &'a [T::Raw]) -> Run<'a, T> {
+        let Call { engine, options, segments, .. } = *self;
+        Run { engine, options, segments, raw, with }
     }
 }
 

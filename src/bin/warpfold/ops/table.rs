@@ -183,6 +183,11 @@ impl Op {
         self.operator().gives(dtype).is_some()
     }
 
+    /// Does it give an element's bits?
+    pub fn gives_bits(self) -> bool {
+        matches!(self, Op::And | Op::Or | Op::Xor)
+    }
+
     /// Does it take two arrays?
     pub fn takes_two(self) -> bool {
         self == Op::Dot
