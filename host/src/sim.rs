@@ -83,7 +83,8 @@ impl Bodies {
         if bytes > PARAMETER_BYTES {
             return Err(Error::OperatorTooLarge { bytes, limit: PARAMETER_BYTES });
         }
-        if export.descriptor != types.descriptor {
+        // One compiler laid out both. The kernels may be another operator's that does the same to the same bits.
+        if !export.descriptor.alike(&types.descriptor) {
             return Err(Error::LayoutMismatch {
                 export: export.name,
                 operator: (export.type_name)(),
