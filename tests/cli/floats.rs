@@ -19,10 +19,29 @@ struct Kind {
     least: f64,
 }
 
-const F16: Kind = Kind { round: |x| f16::from_f64(x).to_f64(), part: 4.89e-4, least: 3e-8 };
-const BF16: Kind = Kind { round: |x| bf16::from_f64(x).to_f64(), part: 3.92e-3, least: 0.0 };
+const F16: Kind = Kind { round: nearest_f16, part: 4.89e-4, least: 3e-8 };
+const BF16: Kind = Kind { round: nearest_bf16, part: 3.92e-3, least: 0.0 };
 const F32: Kind = Kind { round: |x| f64::from(x as f32), part: 6e-8, least: 0.0 };
 const F64: Kind = Kind { round: |x| x, part: 4e-15, least: 0.0 };
+
+/// `half` rounds the upper half of an `f64`, which is off where the lower decides: one of that float and its neighbours.
+fn nearest(x: f64, bits: u16, float: impl Fn(u16) -> f64) -> f64 {
+    if !float(bits).is_finite() || bits & 0x7fff == 0 {
+        return float(bits);
+    }
+    let near = [bits - 1, bits, bits + 1].into_iter().filter(|&bits| float(bits).is_finite());
+    // Differences of neighbours are exact; of two as near, the even one.
+    let key = |bits: u16| ((float(bits) - x).abs(), bits & 1);
+    near.map(|bits| (key(bits), float(bits))).min_by(|a, b| a.0.partial_cmp(&b.0).unwrap()).unwrap().1
+}
+
+fn nearest_f16(x: f64) -> f64 {
+    nearest(x, f16::from_f64(x).to_bits(), |bits| f16::from_bits(bits).to_f64())
+}
+
+fn nearest_bf16(x: f64) -> f64 {
+    nearest(x, bf16::from_f64(x).to_bits(), |bits| bf16::from_bits(bits).to_f64())
+}
 
 /// Checks every operator on quarters; `None` is a NaN.
 #[track_caller]
