@@ -8,6 +8,10 @@ fn main() {
 #[cfg(feature = "cuda")]
 const NO_MODULES: &str = "pub static MODULES: &[warpfold_host::module::Module] = &[];\n";
 
+/// The part that is built by name only.
+#[cfg(feature = "cuda")]
+const LADDER: &str = "ladder";
+
 #[cfg(feature = "cuda")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     use warpfold_ptx_builder::{Arch, CudaBuilder};
@@ -18,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let without = ["DOCS_RS", "WARPFOLD_WITHOUT_KERNELS"];
     without.iter().for_each(|name| println!("cargo:rerun-if-env-changed={name}"));
     if without.iter().any(|name| std::env::var_os(name).is_some()) {
-        for part in ["core.rs", "more.rs", "segments.rs", "scans.rs", "keys.rs"] {
+        for part in ["core.rs", "more.rs", "segments.rs", "scans.rs", "keys.rs", "lines.rs", "ladder.rs"] {
             std::fs::write(out.join(part), NO_MODULES)?;
         }
         return Ok(());
@@ -33,12 +37,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ("segments", vec![old, new], vec![new]),
         ("scans", vec![old, new], vec![new]),
         ("keys", vec![old], vec![new]),
+        ("lines", vec![old, new], vec![new]),
+        // Kernels of the papers, for a bench: only if asked for.
+        (LADDER, vec![new], vec![]),
     ];
     // Some of the parts alone, for who works on their kernels and does not want to wait for the others'.
     println!("cargo:rerun-if-env-changed=WARPFOLD_KERNEL_PARTS");
     let wanted = std::env::var("WARPFOLD_KERNEL_PARTS").ok();
     for (part, archs, cubin) in parts {
-        if wanted.as_ref().is_some_and(|wanted| !wanted.split(',').any(|name| name == part)) {
+        let is_named = |wanted: &String| wanted.split(',').any(|name| name == part);
+        if !wanted.as_ref().map_or(part != LADDER, is_named) {
             std::fs::write(out.join(format!("{part}.rs")), NO_MODULES)?;
             continue;
         }

@@ -41,25 +41,25 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut bench = Bench::new(&engine)?;
     if wants("tags") {
         for k in [1, 16, 64, 256, 1024, 4096] {
-            bench.tags_are(|random| (random as u64 * k >> 32) as i32)?;
+            bench.tags_are(|random| ((random as u64 * k) >> 32) as i32)?;
             bench.tags("uniform", "sum_f32", Sum::<f32>::new(), k, N)?;
             bench.tags("uniform", "sum_f32", Sum::<f32>::new(), k, 1 << 20)?;
             bench.tags_are(|_| (k / 2) as i32)?;
             bench.tags("one", "sum_f32", Sum::<f32>::new(), k, N)?;
             // Half of the items have one tag.
-            bench.tags_are(|random| if random & 1 == 0 { 0 } else { (random as u64 * k >> 32) as i32 })?;
+            bench.tags_are(|random| if random & 1 == 0 { 0 } else { ((random as u64 * k) >> 32) as i32 })?;
             bench.tags("half", "sum_f32", Sum::<f32>::new(), k, N)?;
         }
     }
     if wants("many_tags") {
         for k in [1 << 14, 1 << 16, 1 << 20] {
-            bench.tags_are(|random| (random as u64 * k >> 32) as i32)?;
+            bench.tags_are(|random| ((random as u64 * k) >> 32) as i32)?;
             bench.tags("uniform", "sum_f32", Sum::<f32>::new(), k, N)?;
         }
     }
     if wants("tag_ops") {
         for k in [16, 64, 256, 4096] {
-            bench.tags_are(|random| (random as u64 * k >> 32) as i32)?;
+            bench.tags_are(|random| ((random as u64 * k) >> 32) as i32)?;
             bench.tags("uniform", "sum_i32", Sum::<i32>::new(), k, N)?;
             bench.tags("uniform", "max_f32", Max::<f32>::new(), k, N)?;
             bench.tags("uniform", "mean_f32", Mean::<f32>::new(), k, N)?;

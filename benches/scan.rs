@@ -1,7 +1,7 @@
 //! Scans on a GPU: by CUDA events on a stream and in graph replay.
 //!
 //! `cargo bench --features cuda --bench scan`, or `bin/bench-scan` of a bundle; words after `--` choose sections (`types`,
-//! `forms`, `rows`). Calls read slots of a 4 GiB buffer in turn and write to one place, as the CUB program's do. CSV goes to
+//! `forms`, `rows`, `columns`, `segments`). Calls read slots of a 4 GiB buffer in turn and write to one place, as the CUB program's do. CSV goes to
 //! standard output, and to `scan.csv` in the folder that `WARPFOLD_OUT` names. The limit is what `benches/peers/cub.cu`
 //! measures in the same call; `copy` is a copy on the device of as many bytes.
 
@@ -72,12 +72,46 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     if wants("rows") {
-        for log in [0, 4, 8, 10, 12, 13, 16, 20] {
-            bench.scan("rows", "sum_f32", &sum, 26, Shape::Rows { n: 1 << (26 - log), inner: 1 })?;
+        for log in 0..=26 {
+            bench.scan("rows", "sum_f32", &sum, 26, Shape::Rows { n: 1 << log, inner: 1 })?;
         }
-        for (n, inner) in [(1 << 13, 1 << 13), (1 << 20, 64), (1 << 22, 2)] {
+        for n in [3, 5, 7, 17, 31, 33, 63, 100, 129, 500, 1000, 1023, 1025, 4097] {
+            bench.scan("rows", "sum_f32", &sum, 26, Shape::Rows { n, inner: 1 })?;
+        }
+        let (wide, bytes) = (engine.scanner(Sum::<f64>::new())?, engine.scanner(Sum::<u8, u32>::new())?);
+        for n in [4, 64, 1024] {
+            bench.scan("rows", "sum_f64", &wide, 26, Shape::Rows { n, inner: 1 })?;
+            bench.scan("rows", "sum_u8_u32", &bytes, 26, Shape::Rows { n, inner: 1 })?;
+        }
+    }
+    if wants("columns") {
+        for (n, inner) in [
+            (1 << 3, 1 << 20),
+            (1 << 6, 1 << 20),
+            (1 << 10, 1 << 16),
+            (1 << 13, 1 << 13),
+            (1 << 16, 1 << 10),
+            (1 << 20, 64),
+            (1 << 22, 16),
+            (1 << 23, 8),
+            (1 << 24, 4),
+            (1 << 25, 2),
+            (1 << 10, 2),
+            (1 << 4, 4),
+            (8191, 8193),
+        ] {
             bench.scan("columns", "sum_f32", &sum, 26, Shape::Rows { n, inner })?;
         }
+        let wide = engine.scanner(Sum::<f64>::new())?;
+        bench.scan("columns", "sum_f64", &wide, 26, Shape::Rows { n: 1 << 13, inner: 1 << 13 })?;
+    }
+    if wants("segments") {
+        for log in [8, 12, 16, 18, 20, 22, 24] {
+            bench.scan("segments", "sum_f32", &sum, 26, Shape::Segments { count: 1 << log })?;
+        }
+        let one = 1 << 26;
+        bench.scan("segments", "one_long", &sum, 26, Shape::Long { n: one - 1000 })?;
+        bench.scan("segments", "half_long", &sum, 26, Shape::Long { n: one / 2 })?;
     }
     bench.report()
 }
@@ -88,7 +122,42 @@ enum Shape {
     Whole,
     InPlace,
     Misaligned,
-    Rows { n: u64, inner: u64 },
+    Rows {
+        n: u64,
+        inner: u64,
+    },
+    /// So many of random lengths.
+    Segments {
+        count: usize,
+    },
+    /// One of so many items, behind it segments of one item each.
+    Long {
+        n: u64,
+    },
+}
+
+impl Shape {
+    /// Where segments of so many items begin and end, if that is what it is.
+    fn offsets(self, items: u64) -> Option<Vec<u64>> {
+        match self {
+            Shape::Segments { count } => {
+                let mut state = 5u64;
+                let mut offsets: Vec<u64> = (1..count)
+                    .map(|_| {
+                        state = state
+                            .wrapping_mul(6_364_136_223_846_793_005)
+                            .wrapping_add(1_442_695_040_888_963_407);
+                        (state >> 32) % items
+                    })
+                    .chain([0, items])
+                    .collect();
+                offsets.sort_unstable();
+                Some(offsets)
+            }
+            Shape::Long { n } => Some([0].into_iter().chain(n..=items).collect()),
+            _ => None,
+        }
+    }
 }
 
 /// Enqueues call number so many.
@@ -136,7 +205,12 @@ impl<'a> Bench<'a> {
         log: u32,
         shape: Shape,
     ) -> Result<(), Box<dyn Error>> {
-        let items = 1u64 << log;
+        let whole = 1u64 << log;
+        // Whole lines only.
+        let items =
+            if let Shape::Rows { n, inner } = shape { whole / (n * inner) * (n * inner) } else { whole };
+        let offsets = shape.offsets(items);
+        let offsets = offsets.map(|offsets| DeviceArray::from_slice(self.engine, &offsets)).transpose()?;
         let enqueue = |call: usize, bench: &Bench<'_>| -> Result<(), Box<dyn Error>> {
             let bytes = items as usize * size_of::<Op::Item>();
             let slot = call % (BUFFER / bytes.max(256)).clamp(1, SLOTS);
@@ -152,17 +226,28 @@ impl<'a> Bench<'a> {
                 let input = DeviceView::<Op::Item>::from_raw(from, items - skip);
                 let mut results = DeviceViewMut::<Op::Output>::from_raw(to, items - skip);
                 let stream = StreamRef::from_raw(bench.stream);
-                scanner.enqueue_axis(&input, n, inner, &mut results, stream)?;
+                match &offsets {
+                    Some(offsets) => {
+                        scanner.enqueue_segments(&input, offsets, None, &mut results, stream)?;
+                    }
+                    None => scanner.enqueue_axis(&input, n, inner, &mut results, stream)?,
+                }
             }
             Ok(())
         };
         let stream = self.time_stream(&enqueue)?;
         scanner.warm_up(items + (1 << 14))?;
         let graph = match shape {
-            Shape::Rows { .. } => f64::NAN,
+            Shape::Rows { .. } | Shape::Segments { .. } | Shape::Long { .. } => f64::NAN,
             _ => self.time_graph(&enqueue)?,
         };
-        let (n, inner) = if let Shape::Rows { n, inner } = shape { (n, inner) } else { (items, 1) };
+        let (n, inner) = match shape {
+            Shape::Rows { n, inner } => (n, inner),
+            // How many segments there are stands for the length.
+            Shape::Segments { count } => (count as u64, 1),
+            Shape::Long { n } => (n, 1),
+            _ => (items, 1),
+        };
         writeln!(self.text, "{section},{name},{log},{n},{inner},{stream:.2},{graph:.2}")?;
         Ok(())
     }

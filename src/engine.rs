@@ -30,8 +30,14 @@ mod keys {
 }
 
 #[cfg(feature = "cuda")]
+mod lines {
+    include!(concat!(env!("OUT_DIR"), "/lines.rs"));
+}
+
+#[cfg(feature = "cuda")]
 mod compiled {
     pub use super::keys::MODULES as KEYS;
+    pub use super::lines::MODULES as SCAN_LINES;
     pub use super::scans::MODULES as SCANS;
     pub use super::segments::MODULES as SEGMENTS;
     use super::{core, more};
@@ -56,6 +62,7 @@ mod compiled {
     pub static MODULES: &[crate::module::Module] = &[];
     pub static KEYS: &[crate::module::Module] = &[];
     pub static SCANS: &[crate::module::Module] = &[];
+    pub static SCAN_LINES: &[crate::module::Module] = &[];
     pub static SEGMENTS: &[crate::module::Module] = &[];
 }
 
@@ -73,6 +80,10 @@ pub static TAGS: Kernels = Kernels { table: &warpfold_builtins::TAGS, modules: c
 
 /// The same for reductions by key.
 pub static KEYS: Kernels = Kernels { table: &warpfold_builtins::KEYS, modules: compiled::KEYS };
+
+/// The same for scans of many lines at once.
+pub static SCAN_LINES: Kernels =
+    Kernels { table: &warpfold_builtins::SCAN_LINES, modules: compiled::SCAN_LINES };
 
 /// A place to compute, the CPU, a GPU or the simulator, that knows the built-in operators. Cheap to clone, usable from any thread.
 ///
@@ -168,12 +179,20 @@ impl Engine {
         Engine(self.0.with_facts(facts))
     }
 
+    /// The same engine taking no more than so many bytes of its device's memory for items of long host arrays: see
+    /// [`host::Engine::with_device_bytes`](crate::host::Engine::with_device_bytes).
+    #[must_use = "the engine itself does not change"]
+    pub fn with_device_bytes(&self, limit: u64) -> Engine {
+        Engine(self.0.with_device_bytes(limit))
+    }
+
     fn with_builtins(engine: warpfold_host::Engine) -> Engine {
         engine.load(BUILTINS);
         engine.load(SEGMENTS);
         engine.load(SCANS);
         engine.load(TAGS);
         engine.load(KEYS);
+        engine.load(SCAN_LINES);
         Engine(engine)
     }
 }

@@ -21,14 +21,14 @@
 
 mod engine;
 
-pub use engine::{BUILTINS, Engine, KEYS, SCANS, SEGMENTS, TAGS};
+pub use engine::{BUILTINS, Engine, KEYS, SCAN_LINES, SCANS, SEGMENTS, TAGS};
 #[cfg(feature = "cuda")]
 pub use warpfold_host::cuda;
 pub use warpfold_host::{
     Backend, ByKey, Columns, ColumnsMut, DeviceInfo, EngineInfo, Equal, Equality, Error, GroupKey,
     GroupReducer, Groups, Input, Items, KeyReducer, Reducer, Scanner, Schedule, SegmentPlan, SegmentReducer,
-    SimOptions, Source, Strided, Tag, TagReducer, beside, cpu, cuda_devices, keys, module, plan, scans,
-    segments, source,
+    SimOptions, Sink, Source, Strided, Tag, TagReducer, TaggedSink, beside, cpu, cuda_devices, keys, module,
+    plan, scans, segments, source,
 };
 pub use warpfold_monoid as monoid;
 pub use warpfold_monoid::{

@@ -45,3 +45,5 @@ mod segments;
 mod segments_cases;
 #[cfg(feature = "cuda")]
 mod segments_gpu;
+#[cfg(feature = "cuda")]
+mod sinks_gpu;

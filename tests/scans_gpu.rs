@@ -4,7 +4,7 @@
 use std::ptr;
 
 use warpfold::{
-    ArgMax, Compose, Engine, Error, Max, Monoid, Plain, Product, Scanner, Sum,
+    ArgMax, Compose, Engine, Error, Max, Monoid, Plain, Product, Scanner, SegmentPlan, Sum,
     cuda::{
         DeviceArray, DeviceView, DeviceViewMut, StreamRef,
         cust::{
@@ -218,6 +218,7 @@ fn many_streams_at_once_never_hang_and_never_differ() {
     }
 }
 
+/// F02: a scan while the stream is being captured neither waits, reads back nor allocates.
 #[test]
 fn replayed_graphs_never_take_what_earlier_runs_left() {
     let Some(gpu) = gpu() else { return };
@@ -291,4 +292,95 @@ fn more_than_2_to_the_32_items() {
             assert_eq!(found, 3_u32.wrapping_mul((start + i + 1) as u32), "result {}", start + i);
         }
     }
+}
+
+/// Rows, columns and segments, whose bits are those of the CPU, between guards.
+fn check_lines<Op: Monoid>(op: Op)
+where
+    Op::Item: Data,
+{
+    let Some(gpu) = gpu() else { return };
+    let start = op.lift(ordinary(1, 3)[0], 5);
+    let on = forms(&gpu.scanner(op).unwrap(), start);
+    let cpu = forms(&Engine::cpu().scanner(op).unwrap(), start);
+    let tile = Tiling::of::<Op>().tile() as usize;
+    let differs = |found: &[u8], expected: &[Op::Output]| {
+        let size = size_of::<Op::Output>();
+        found.chunks(size).zip(bytes(expected).chunks(size)).position(|(found, expected)| found != expected)
+    };
+    let mut shapes: Vec<(usize, usize, usize)> =
+        [1, 2, 3, 7, 13, 16, 28, 29, 33, 100, 511, 512, 896, 897, 1025, 3584]
+            .into_iter()
+            .filter(|&n| n <= tile / 2)
+            .map(|n| (60_000 / n + 2, n, 1))
+            .collect();
+    shapes.extend([(5, 1, 77), (300, 5, 7), (1, 28, 5000), (3, 29, 700), (2, 900, 40), (1, 1800, 300)]);
+    shapes.extend([(1, 20_000, 33), (1, 300_000, 3), (2, 9000, 16), (1, 7, 100_000), (70, 100, 2)]);
+    for (k, (outer, n, inner)) in shapes.into_iter().enumerate() {
+        let all: Vec<Op::Item> = ordinary(outer * n * inner + 3, k as u64);
+        let array = DeviceArray::from_slice(&gpu, &all).unwrap();
+        for (f, (on, cpu)) in on.iter().zip(&cpu).enumerate() {
+            let offset = (k + f) % 4;
+            let items = &all[offset..][..outer * n * inner];
+            let view = array.view().slice(offset as u64..(offset + items.len()) as u64).unwrap();
+            let found = scan(&gpu, on, view, (n as u64, inner as u64), (k + 2 * f) % 4);
+            let expected = cpu.scan_lines(items, n as u64, inner as u64).unwrap();
+            assert_eq!(differs(&found, &expected), None, "{outer} x {n} x {inner}, {:?}", on.form());
+        }
+    }
+    let mut random = Random::new(11);
+    let mut length = |most: u64| random.below(most) as usize;
+    let long = [5, 3 * tile + 100, 0, 0, 70 * tile + 3, 1, tile, tile + 1, 2 * tile, 17, tile - 1, 0];
+    let lists = [
+        (0..30_000).map(|_| length(7)).collect(),
+        (0..3000).map(|_| length(100)).collect(),
+        (0..300).map(|_| length(3000)).collect(),
+        (0..200).map(|k| if k % 7 == 0 { length(30_000) } else { length(5) }).collect(),
+        long.to_vec(),
+    ];
+    for (k, lengths) in lists.iter().enumerate() {
+        let mut offsets = vec![3 + k as u64];
+        lengths.iter().for_each(|&n| offsets.push(offsets[offsets.len() - 1] + n as u64));
+        let (first, end) = (3 + k, offsets[lengths.len()] as usize);
+        let all: Vec<Op::Item> = ordinary(end + 5, k as u64);
+        let array = DeviceArray::from_slice(&gpu, &all).unwrap();
+        let places = DeviceArray::from_slice(&gpu, &offsets).unwrap();
+        let plan = SegmentPlan::from_offsets(&offsets).unwrap();
+        for (on, cpu) in on.iter().zip(&cpu) {
+            let expected = cpu.scan_segments(&all, &plan).unwrap();
+            let found = on.scan_segments(&all, &plan).unwrap();
+            assert_eq!(differs(bytes(&found), &expected), None, "segments {k}, {:?}", on.form());
+            let size = size_of::<Op::Output>();
+            let output = DeviceArray::from_slice(&gpu, &vec![GUARD_BYTE; all.len() * size]).unwrap();
+            // SAFETY: within the array, which lives until the results have been copied, which waits.
+            unsafe {
+                let mut results = DeviceViewMut::from_raw(output.address(), all.len() as u64);
+                on.enqueue_segments(&array, &places, None, &mut results, StreamRef::default_stream())
+                    .unwrap();
+            }
+            let found = output.to_vec().unwrap();
+            let guards = found[..first * size].iter().chain(&found[end * size..]);
+            assert!(guards.copied().all(|byte| byte == GUARD_BYTE), "segments {k}: a guard was overwritten");
+            let found = &found[first * size..end * size];
+            assert_eq!(differs(found, &expected), None, "segments {k} on the device, {:?}", on.form());
+        }
+    }
+}
+
+#[test]
+fn lines_of_sums_of_floats() {
+    check_lines(Sum::<f32>::new());
+    check_lines(Sum::<f64>::new());
+}
+
+#[test]
+fn lines_of_sums_of_integers() {
+    check_lines(Sum::<u8, u32>::new());
+    check_lines(Sum::<i64>::new());
+}
+
+#[test]
+fn lines_of_functions_and_maxima() {
+    check_lines(Compose::<f32>::new());
+    check_lines(Max::<f32>::new());
 }

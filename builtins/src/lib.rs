@@ -10,6 +10,10 @@
 mod core;
 #[cfg(any(feature = "keys", not(target_arch = "nvptx64")))]
 mod keys;
+#[cfg(all(feature = "ladder", target_arch = "nvptx64"))]
+mod ladder;
+#[cfg(any(feature = "lines", not(target_arch = "nvptx64")))]
+mod lines;
 #[cfg(any(feature = "more", not(target_arch = "nvptx64")))]
 mod more;
 #[cfg(any(feature = "scans", not(target_arch = "nvptx64")))]
@@ -21,6 +25,8 @@ mod table;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use keys::{KEYS, TAGS};
+#[cfg(not(target_arch = "nvptx64"))]
+pub use lines::TABLE as SCAN_LINES;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use scans::TABLE as SCANS;
 #[cfg(not(target_arch = "nvptx64"))]

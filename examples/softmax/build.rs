@@ -1,4 +1,4 @@
-//! Compiles this crate's kernel for GPUs too, with the feature `cuda`.
+//! Compiles this crate's kernels for GPUs too, with the feature `cuda`.
 
 #[cfg(not(feature = "cuda"))]
 fn main() {
@@ -10,9 +10,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     use warpfold_ptx_builder::{Arch, CudaBuilder};
 
     println!("cargo:rerun-if-changed=build.rs");
-    let file = std::path::PathBuf::from(std::env::var("OUT_DIR")?).join("softmax.ptx");
+    let out = std::path::PathBuf::from(std::env::var("OUT_DIR")?);
     // PTX for sm_80 runs on every later card too. Where ptxas is found, it says whether a kernel needs a stack.
     let build = CudaBuilder::new(".").arch(Arch::Sm80).assemble_only([Arch::Sm80]).strict(true).build()?;
-    std::fs::write(file, build.ptx("softmax", Arch::Sm80)?)?;
+    for kernel in ["softmax", "pipeline"] {
+        std::fs::write(out.join(kernel).with_extension("ptx"), build.ptx(kernel, Arch::Sm80)?)?;
+    }
     Ok(())
 }

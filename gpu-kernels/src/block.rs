@@ -80,6 +80,8 @@ use warpfold_simt::{
 
 use crate::warp::{self, Present};
 
+pub use crate::sink::{Meeting, Sink, TaggedSink};
+
 /// Slots of shared memory that serve every block size: one a warp. [`crate::lanes::unshift_block`] needs as many.
 pub const SHARED: usize = 32;
 

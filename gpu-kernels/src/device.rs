@@ -3,6 +3,8 @@
 //! One block folds a short array ([`reduce_one`]). A longer one is cut into chunks, a block each
 //! (`reduce_short` and `reduce_long`: [`reduce_chunks`]); the last block to finish folds the chunks' values, in the same launch.
 
+use core::ptr;
+
 use warpfold_monoid::{
     Monoid,
     tree::{FOLD_LANES, MAX_GROUPS, VECTOR_BYTES, VECTORS_A_GROUP},
@@ -17,6 +19,34 @@ use warpfold_simt::{
 };
 
 use crate::{any_order, block, lanes, ordered, warp};
+
+/// Which part of more a launch of `reduce_long` reduces: see [`reduce_chunks`].
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// The index of the launch's first item, as operators are told.
+    pub base: u64,
+    /// The addresses of its chunks' items, where those do not lie side by side at `input`; else null.
+    pub table: *const u64,
+    /// The number of its first chunk.
+    pub first: u32,
+    /// What becomes of the value of all chunks: [`FINISH`], [`KEEP`] or [`ADD`].
+    pub end: u32,
+}
+
+impl Part {
+    /// All there is.
+    pub const WHOLE: Part = Part { base: 0, table: ptr::null(), first: 0, end: FINISH };
+}
+
+/// The value is finished, and the result goes to `output`.
+pub const FINISH: u32 = 0;
+
+/// The value goes to `output`, where there is room for an accumulator, as it is.
+pub const KEEP: u32 = 1;
+
+/// The value at `output`, an accumulator, takes it in, on its right.
+pub const ADD: u32 = 2;
 
 /// The parameters of both kernels. The host fills it from a plan, the kernel receives it by value.
 #[repr(C)]
@@ -38,6 +68,8 @@ pub struct ReduceParams<Op: Monoid> {
     pub chunks: u32,
     /// Threads that share a chunk: [`Shape::groups`](warpfold_monoid::tree::Shape::groups).
     pub groups: u32,
+    /// Which part of more this is; only `reduce_long` reads it.
+    pub part: Part,
     /// The operator.
     pub op: Op,
 }
@@ -62,8 +94,9 @@ pub unsafe fn reduce_one<Op: Monoid, const V: usize, const U: usize>(
     grid::let_next_start();
     grid::wait_for_previous();
     let thread = thread_idx_x();
+    let whole = ReduceParams { part: Part::WHOLE, ..*params };
     // SAFETY: the caller's promise.
-    let acc = unsafe { chunk_value::<Op, V, U>(params, 0, params.n, params.groups, false, shared) };
+    let acc = unsafe { chunk_value::<Op, V, U>(&whole, 0, params.n, params.groups, false, shared) };
     if thread == 0 {
         let output = if params.n == 0 { params.op.finish_empty() } else { params.op.finish(acc) };
         // SAFETY: the caller's promise.
@@ -76,10 +109,15 @@ pub unsafe fn reduce_one<Op: Monoid, const V: usize, const U: usize>(
 /// `groups` is the array's [`Shape::groups`](warpfold_monoid::tree::Shape::groups). Kernels give it as a constant, because
 /// short reductions are bound by the instructions that they fetch.
 ///
+/// With [`MAX_GROUPS`], a launch may be one of several that together reduce `chunks` chunks, in any order and at once:
+/// `input`, `n` and the grid are then those of its own [part](Part), and whichever block is the last of all folds all the
+/// chunks' values.
+///
 /// # Safety
 ///
 /// As for [`reduce_one`]; `partials` has room for `chunks` values, which with `ticket` (0 at the start) belong to
-/// this launch alone.
+/// this launch alone, or to those that reduce parts of the same. What [`Part`] points to is readable, and where the value
+/// is to be added, a value is at `output`.
 #[inline(always)]
 pub unsafe fn reduce_chunks<Op: Monoid, const V: usize, const U: usize>(
     params: &ReduceParams<Op>,
@@ -97,11 +135,27 @@ pub unsafe fn reduce_chunks<Op: Monoid, const V: usize, const U: usize>(
     let chunk = block_idx_x();
     let start = chunk as u64 * params.chunk;
     let len = params.chunk.min(params.n - start);
-    // SAFETY: the caller's promise.
-    let acc = unsafe { chunk_value::<Op, V, U>(params, start, len, groups, !early, shared) };
-    if !early {
+    let acc = if early {
+        let whole = ReduceParams { part: Part::WHOLE, ..*params };
+        // SAFETY: the caller's promise.
+        unsafe { chunk_value::<Op, V, U>(&whole, start, len, groups, false, shared) }
+    } else {
+        let Part { base, table, .. } = params.part;
+        let input = if table.is_null() {
+            params.input.wrapping_add(start as usize)
+        } else {
+            // SAFETY: the caller's promise.
+            let address = unsafe { global::load(table.wrapping_add(chunk as usize)) };
+            ptr::with_exposed_provenance(address as usize)
+        };
+        let part = Part { base: base + start, ..Part::WHOLE };
+        let array = ReduceParams { input, n: len, part, ..*params };
+        // SAFETY: the caller's promise.
+        let acc = unsafe { chunk_value::<Op, V, U>(&array, 0, len, groups, true, shared) };
         grid::let_next_start();
-    }
+        acc
+    };
+    let chunk = if early { chunk } else { params.part.first + chunk };
     if thread >= 32 {
         return;
     }
@@ -125,7 +179,13 @@ pub unsafe fn reduce_chunks<Op: Monoid, const V: usize, const U: usize>(
     if thread == 0 {
         // SAFETY: the caller's promise.
         unsafe {
-            global::store(params.output, params.op.finish(acc));
+            if early || params.part.end == FINISH {
+                global::store(params.output, params.op.finish(acc));
+            } else {
+                let kept = params.output.cast::<Op::Acc>();
+                let add = params.part.end == ADD;
+                global::store(kept, if add { params.op.combine(global::load_cg(kept), acc) } else { acc });
+            }
             global::store(params.ticket, 0);
         }
     }
@@ -214,6 +274,7 @@ pub(crate) unsafe fn chunk_value<Op: Monoid, const V: usize, const U: usize>(
     }
     let (op, thread) = (&params.op, thread_idx_x());
     let items = params.input.wrapping_add(start as usize);
+    let start = params.part.base + start;
     let batch = U as u64 * V as u64 * groups as u64;
     // Worth code of its own where that is little: few lanes of small accumulators.
     let small = V <= 4 && size_of::<Op::Acc>() <= 8;
@@ -271,6 +332,7 @@ unsafe fn chunk_value_in_any_order<Op: Monoid, const V: usize, const U: usize>(
 ) -> Op::Acc {
     let (op, thread, threads) = (&params.op, thread_idx_x(), groups.max(32));
     let items = params.input.wrapping_add(start as usize);
+    let start = params.part.base + start;
     let twice = long && U == VECTORS_IN_FLIGHT && size_of::<Op::Item>() <= VECTOR_BYTES;
     // SAFETY: the caller's promise; the block has `threads` threads.
     unsafe {
@@ -304,7 +366,8 @@ unsafe fn chunk_value_in_order<Op: Monoid, const V: usize, const U: usize>(
     if first < len {
         // SAFETY: the caller's promise; the same for the whole warp.
         acc = unsafe {
-            ordered::fold::<Op, V, U>(op, params.input, params.n, start + first, part.min(len - first), lane)
+            let (start, len) = (start + first, part.min(len - first));
+            ordered::fold::<Op, V, U>(op, params.input, params.n, start, params.part.base, len, lane)
         };
     }
     if groups <= 32 {

@@ -9,7 +9,7 @@ use core::any::{TypeId, type_name};
 use warpfold_monoid::{Monoid, Plain, limits, tree::vector_len};
 
 /// The version of the entry points' names and parameters. Host and module must agree.
-pub const ABI_VERSION: u64 = 1;
+pub const ABI_VERSION: u64 = 2;
 
 /// What host and device must agree on before a kernel of an operator may run: sizes, alignments and layouts.
 ///
@@ -140,6 +140,8 @@ pub enum Family {
     Tags,
     /// Reductions by key: what [`key_kernels!`](crate::key_kernels) exports.
     Keys,
+    /// Scans of many lines at once: what [`scan_line_kernels!`](crate::scan_line_kernels) exports.
+    ScanLines,
 }
 
 /// One exported operator.
@@ -327,6 +329,185 @@ macro_rules! scan_kernels {
                 ]),
             )+],
         };
+    };
+}
+
+/// Exports operators' kernels for scans of many lines: `scan_line_kernels! { pub static TABLE: sum_f32_lines => Sum<f32>, ... }`.
+///
+/// As [`scan_kernels!`](crate::scan_kernels), beside which they stand: without them, scans of short rows, of columns and of
+/// segments are right, and slower. Each line emits the entry points `NAME__rows_forward` and `NAME__segments_forward`
+/// (see [`scan::segments`](crate::scan::segments)), `NAME__columns_forward`
+/// ([`scan::columns`](crate::scan::columns)), and the same three with `reverse`.
+#[macro_export]
+macro_rules! scan_line_kernels {
+    ($(#[$meta:meta])* $vis:vis static $table:ident: $($name:ident => $op:ty),+ $(,)?) => {
+        $(
+            #[cfg(target_arch = "nvptx64")]
+            const _: () = {
+                #[unsafe(export_name = concat!(stringify!($name), "__descriptor"))]
+                static DESCRIPTOR: $crate::export::Descriptor = $crate::export::Descriptor::of::<$op>();
+                $crate::__scan_line_entry!($name, $op, segments::SegmentParams, rows_forward, rows_bounds);
+                $crate::__scan_line_entry!($name, $op, segments::SegmentParams, rows_reverse, rows_bounds);
+                $crate::__scan_line_entry!($name, $op, segments::SegmentParams, segments_forward, cells_bounds);
+                $crate::__scan_line_entry!($name, $op, segments::SegmentParams, segments_reverse, cells_bounds);
+                $crate::__scan_line_entry!($name, $op, columns::ColumnParams, columns_forward, launch_bounds);
+                $crate::__scan_line_entry!($name, $op, columns::ColumnParams, columns_reverse, launch_bounds);
+            };
+        )+
+
+        #[cfg(not(target_arch = "nvptx64"))]
+        $(#[$meta])*
+        $vis static $table: $crate::export::Table = $crate::export::Table {
+            krate: env!("CARGO_PKG_NAME"),
+            exports: &[$(
+                $crate::export::Export::in_family::<$op>(stringify!($name), $crate::export::Family::ScanLines, &[
+                    $crate::__scan_line_simulated!($op, rows_forward),
+                    $crate::__scan_line_simulated!($op, rows_reverse),
+                    $crate::__scan_line_simulated!($op, segments_forward),
+                    $crate::__scan_line_simulated!($op, segments_reverse),
+                    $crate::__scan_line_simulated!($op, columns_forward),
+                    $crate::__scan_line_simulated!($op, columns_reverse),
+                ]),
+            )+],
+        };
+    };
+}
+
+/// Exports operators' kernels of the papers for devices: `ladder_kernels! { sum_i32_ladder => Sum<i32> }`.
+///
+/// There is no table of them: the library launches none. See [`ladder`](crate::ladder).
+#[macro_export]
+macro_rules! ladder_kernels {
+    ($($name:ident => $op:ty),+ $(,)?) => {
+        $(
+            #[cfg(target_arch = "nvptx64")]
+            const _: () = {
+                #[unsafe(export_name = concat!(stringify!($name), "__descriptor"))]
+                static DESCRIPTOR: $crate::export::Descriptor = $crate::export::Descriptor::of::<$op>();
+                $crate::__ladder_entry!($name, $op, hillis_steele, 2 * $crate::ladder::scan::TILE);
+                $crate::__ladder_entry!($name, $op, blelloch, $crate::ladder::scan::TILE);
+                $crate::__ladder_entry!($name, $op, blelloch_padded, $crate::ladder::scan::PADDED);
+                $crate::__ladder_entry!($name, $op, warp_shuffle, $crate::ladder::scan::TILE / 32);
+                $crate::__ladder_entry!($name, $op, propagate);
+            };
+        )+
+    };
+}
+
+/// An entry point of the ladder on the device.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __ladder_entry {
+    ($name:ident, $op:ty, $kernel:ident $(, $accs:expr)?) => {
+        const _: () = {
+            #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel)))]
+            unsafe extern "ptx-kernel" fn entry(params: $crate::ladder::scan::LadderParams<$op>) {
+                // SAFETY: the launch promises what the parameters' documentation asks for.
+                unsafe { $crate::ladder::scan::$kernel(&params $(, $crate::__accs!($op, $accs))?) }
+            }
+        };
+    };
+}
+
+/// An entry point for scans of lines on the device.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __scan_line_entry {
+    ($name:ident, $op:ty, $module:ident :: $params:ident, $kernel:ident, $bounds:ident) => {
+        const _: () = {
+            #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel)))]
+            unsafe extern "ptx-kernel" fn entry(params: $crate::scan::$module::$params<$op>) {
+                // SAFETY: the launch promises what the parameters' documentation asks for.
+                unsafe { $crate::__scan_line_body!($op, $kernel, &params) }
+            }
+            #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel), "__launch_bounds"))]
+            static LAUNCH_BOUNDS: u32 = $crate::scan::$module::$bounds::<$op>();
+            // What is kept across a look-back; not in loops.
+            #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel), "__allow_stack"))]
+            static STACK: u32 = $crate::scan::$module::STACK;
+        };
+    };
+}
+
+/// The same entry point for the simulator.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __scan_line_simulated {
+    ($op:ty, $kernel:ident) => {
+        $crate::export::Entry {
+            kernel: stringify!($kernel),
+            // SAFETY: the caller passes the parameters of this operator's kernel.
+            simulate: |params| unsafe { $crate::__scan_line_body!($op, $kernel, &*params.cast()) },
+        }
+    };
+}
+
+/// The body of an entry point for scans of lines.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __scan_line_body {
+    ($op:ty, rows_forward, $params:expr) => {
+        $crate::__scan_segments_body!($op, rows_forward, $params, 1)
+    };
+    ($op:ty, rows_reverse, $params:expr) => {
+        $crate::__scan_segments_body!($op, rows_reverse, $params, 1)
+    };
+    ($op:ty, segments_forward, $params:expr) => {
+        $crate::__scan_segments_body!(
+            $op,
+            segments_forward,
+            $params,
+            $crate::scan::segments::mark_words::<$op>()
+        )
+    };
+    ($op:ty, segments_reverse, $params:expr) => {
+        $crate::__scan_segments_body!(
+            $op,
+            segments_reverse,
+            $params,
+            $crate::scan::segments::mark_words::<$op>()
+        )
+    };
+    ($op:ty, $kernel:ident, $params:expr) => {
+        $crate::scan::columns::$kernel::<
+            $op,
+            { $crate::__vector!($op) },
+            { $crate::scan::vectors::<$op>(size_of::<<$op as $crate::monoid::Monoid>::Item>()) },
+        >(
+            $params,
+            $crate::__accs!($op, $crate::scan::columns::values::<$op>()),
+            $crate::simt::shared!([u64; 1]),
+        )
+    };
+}
+
+/// The same of segments.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __scan_segments_body {
+    ($op:ty, $kernel:ident, $params:expr, $marks:expr) => {
+        $crate::scan::segments::$kernel::<
+            $op,
+            { $crate::__vector!($op) },
+            { $crate::scan::vectors::<$op>(size_of::<<$op as $crate::monoid::Monoid>::Item>()) },
+            { $crate::monoid::tree::vector_len(size_of::<<$op as $crate::monoid::Monoid>::Output>()) },
+            { $crate::scan::vectors::<$op>(size_of::<<$op as $crate::monoid::Monoid>::Output>()) },
+        >(
+            $params,
+            $crate::scan::segments::SegmentRoom {
+                tile: $crate::scan::Room {
+                    stage: $crate::simt::shared!(
+                        [$crate::scan::Word; { $crate::scan::segments::packed_words::<$op>() }]
+                    ),
+                    sums: $crate::__accs!($op, $crate::scan::sums::<$op>()),
+                    drawn: $crate::simt::shared!([u64; 1]),
+                },
+                strips: $crate::__accs!($op, $crate::scan::segments::strip_values::<$op>()),
+                marks: $crate::simt::shared!([u32; { $marks }]),
+                warps: $crate::simt::shared!([u32; 16]),
+                found: $crate::simt::shared!([u64; 2]),
+            },
+        )
     };
 }
 

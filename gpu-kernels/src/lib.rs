@@ -2,7 +2,8 @@
 //!
 //! The layers, each calling only downwards: [`warp`] (shuffles) <- [`block`] (shared memory) <- [`lanes`] (one thread's
 //! share of the canonical tree), [`ordered`] (one warp's, where order matters) and [`any_order`] (a block's, where no
-//! order does) <- [`device`] (whole arrays). [`segments`], [`scan`] and [`tags`] stand beside [`device`]. The kernel entry points are emitted by [`kernels!`] in a leaf crate;
+//! order does) <- [`device`] (whole arrays). [`segments`], [`scan`] and [`tags`] stand beside [`device`], and [`ladder`] apart:
+//! kernels of the papers. The kernel entry points are emitted by [`kernels!`] in a leaf crate;
 //! libraries never emit entries.
 //!
 //! A kernel of one's own calls the two lowest:
@@ -15,6 +16,7 @@
 //! | [`block::scan`], [`block::scan_exclusive`] | the same | every thread with a value; exclusive: but the first |
 //! | [`block::broadcast`] | the same | every thread |
 //! | [`warp::sort_pairs`], [`block::sort_pairs`] | as for the reductions | every lane, or thread, with a pair |
+//! | [`block::Sink`], [`block::TaggedSink`] | threads that have an item, at any time | global memory, at the end |
 //!
 //! `examples/softmax` is such a kernel, compiled for GPUs and run in the simulator.
 //!
@@ -27,10 +29,12 @@ pub mod beside;
 pub mod block;
 pub mod device;
 pub mod export;
+pub mod ladder;
 pub mod lanes;
 pub mod ordered;
 pub mod scan;
 pub mod segments;
+pub mod sink;
 pub mod source;
 pub mod tags;
 pub mod warp;

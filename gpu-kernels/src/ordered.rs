@@ -22,7 +22,7 @@ const VECTOR: usize = 16;
 const WORDS: usize = 20;
 
 /// Folds items `start .. start + len` of an array, `len` at least 1, from left to right in tiles of `32 * U * V`; the
-/// result is in lane 0.
+/// result is in lane 0. The operator is told indices that count from `base`, where the array begins.
 ///
 /// # Safety
 ///
@@ -34,14 +34,16 @@ pub unsafe fn fold<Op: Monoid, const V: usize, const U: usize>(
     array: *const Op::Item,
     n: u64,
     start: u64,
+    base: u64,
     len: u64,
     lane: u32,
 ) -> Op::Acc {
     let strip = U * V;
     let tile = 32 * strip as u64;
     let mut acc = op.identity();
-    let mut index = start + (lane as usize * strip) as u64;
-    let mut strip_items = array.wrapping_add(index as usize);
+    let first = start + (lane as usize * strip) as u64;
+    let mut strip_items = array.wrapping_add(first as usize);
+    let mut index = base + first;
     let mut left = len;
     let aligned = is_aligned::<Op::Item, V>(array.wrapping_add(start as usize));
     while left >= tile {

@@ -14,7 +14,7 @@
 //! either. Epochs come again after 2^31 - 1 launches. Until then each launch has wiped one more pair of words behind its own records,
 //! so that none so old is left.
 
-use core::{mem::MaybeUninit, ptr};
+use core::{marker::PhantomData, mem::MaybeUninit, ptr};
 
 use warpfold_monoid::{
     Monoid, Plain,
@@ -30,6 +30,9 @@ use warpfold_simt::{
     thread::{block_idx_x, grid_dim_x, sync_threads, thread_idx_x},
     warp::{FULL, shuffle_idx, shuffle_up, sync_warp, warp_vote_ballot},
 };
+
+pub mod columns;
+pub mod segments;
 
 pub use crate::segments::tile::Word;
 
@@ -86,7 +89,7 @@ pub struct ScanParams<Op: Monoid> {
 }
 
 /// Pairs of words in a record of values of so many bytes.
-const fn record_pairs(acc_bytes: usize) -> usize {
+pub const fn record_pairs(acc_bytes: usize) -> usize {
     let pairs = acc_bytes.div_ceil(8);
     if pairs == 0 { 1 } else { pairs }
 }
@@ -217,11 +220,6 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
     Op: Monoid,
     O: Monoid<Item = Op::Item, Acc = Op::Acc, Output = Op::Output>,
 {
-    let tiling = const { Tiling::of::<Op>() };
-    let strip = tiling.strip;
-    let thread = thread_idx_x();
-    let (warp, lane) = (thread / LANES, thread % LANES);
-    let Room { stage, sums, drawn } = room;
     let chained = params.tiles > 1;
     if !chained {
         grid::let_next_start();
@@ -230,51 +228,178 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
 
     let (mut number, mut epoch) = (block_idx_x(), 0);
     if chained {
-        if thread == 0 {
-            // SAFETY: the launch's own counter.
-            let ticket = unsafe { atomic::fetch_add(params.counter, 1_u64, Relaxed, Gpu) };
-            // SAFETY: one thread, a slot that is not in use.
-            unsafe { drawn.write(0, ticket) };
-            // Here, and not behind the barrier: where a condition comes again behind one, LLVM 22 threads the jump through it
-            // and leaves two barriers, at which the threads of one warp wait for each other for ever.
-            if ticket as u32 == grid_dim_x() - 1 {
-                // Nobody draws after this block, and nobody reads a record behind its own.
-                let epoch = (ticket >> 32) + 1;
-                let stale = params.records.wrapping_add((epoch % params.capacity) as usize);
-                // SAFETY: the launch's own counter and records.
-                unsafe {
-                    global::store_relaxed_gpu(params.counter, (epoch % EPOCHS) << 32);
-                    let rows = (grid_dim_x() / params.tiles) as u64;
-                    let end = rows * row_pairs(size_of::<Op::Acc>(), params.tiles);
-                    if stale >= params.records.wrapping_add(end as usize) {
-                        global::store_pair_relaxed_gpu(stale, [0; 2]);
-                    }
-                }
-            }
-        }
-        sync_threads();
-        // SAFETY: written before the barrier.
-        let ticket = unsafe { drawn.read(0) };
-        number = ticket as u32;
-        epoch = (ticket >> 32) as u32 + 1;
+        let rows = (grid_dim_x() / params.tiles) as u64;
+        let end = rows * row_pairs(size_of::<Op::Acc>(), params.tiles);
+        // SAFETY: the launch's own counter and records; the whole block is here.
+        (number, epoch) = unsafe { draw(params.counter, (params.records, params.capacity), end, room.drawn) };
     }
     let one_row = grid_dim_x() == params.tiles;
     let (row, tile) = if one_row { (0, number) } else { (number / params.tiles, number % params.tiles) };
+    let begin = begin(&params.rows, row);
+    let part = Part {
+        items: params.input.wrapping_offset(begin),
+        results: params.output.wrapping_offset(begin),
+        n: params.n,
+        stride: params.rows.stride,
+        tile,
+        tiles: params.tiles,
+        epoch,
+    };
+    // A row has a record for each tile, and behind them one for each group.
+    let groups = params.tiles.div_ceil(GROUP);
+    let first = record::<Op::Acc>(params.records, row as u64 * (params.tiles + groups) as u64);
+    let ledger = RowLedger::<Op::Acc> { first, tiles: params.tiles, acc: PhantomData };
+    let form = Form {
+        exclusive: params.exclusive != 0,
+        has_initial: params.has_initial != 0,
+        initial: params.initial,
+        ends_early: chained,
+    };
+    // SAFETY: the caller's promise, and the number drawn.
+    unsafe { scan_tile::<Op, O, _, V, U, VO, UO, REVERSE>(op, form, part, ledger, room) }
+}
+
+/// Draws a block's number, all lower ones having been drawn before, and the launch's epoch. The block that draws the last
+/// one sets the counter for the next launch, and wipes one more pair of those from `end` on.
+///
+/// # Safety
+///
+/// The whole block calls; the counter and the pairs, so many, are the launch's own, and it uses none from `end` on; `drawn`
+/// is not in use.
+#[inline(always)]
+unsafe fn draw(
+    counter: *mut u64,
+    (records, capacity): (*mut [u64; 2], u64),
+    end: u64,
+    drawn: Shared<u64>,
+) -> (u32, u32) {
+    if thread_idx_x() == 0 {
+        // SAFETY: the launch's own counter.
+        let ticket = unsafe { atomic::fetch_add(counter, 1_u64, Relaxed, Gpu) };
+        // SAFETY: one thread, a slot that is not in use.
+        unsafe { drawn.write(0, ticket) };
+        // Here, and not behind the barrier: where a condition comes again behind one, LLVM 22 threads the jump through it
+        // and leaves two barriers, at which the threads of one warp wait for each other for ever.
+        if ticket as u32 == grid_dim_x() - 1 {
+            // Nobody draws after this block, and nobody reads a record behind its own.
+            let epoch = (ticket >> 32) + 1;
+            let stale = epoch % capacity;
+            // SAFETY: the launch's own counter and records.
+            unsafe {
+                global::store_relaxed_gpu(counter, (epoch % EPOCHS) << 32);
+                if stale >= end {
+                    global::store_pair_relaxed_gpu(records.wrapping_add(stale as usize), [0; 2]);
+                }
+            }
+        }
+    }
+    sync_threads();
+    // SAFETY: written before the barrier.
+    let ticket = unsafe { drawn.read(0) };
+    (ticket as u32, (ticket >> 32) as u32 + 1)
+}
+
+/// A tile of a row.
+#[derive(Clone, Copy)]
+struct Part<T, R> {
+    /// The row's first item, and its result.
+    items: *const T,
+    results: *mut R,
+    /// Items of the row.
+    n: u64,
+    /// From one to the next.
+    stride: i64,
+    /// Which of its tiles, and how many there are.
+    tile: u32,
+    tiles: u32,
+    /// The launch's, where there are several.
+    epoch: u32,
+}
+
+/// What a result is, and what stands before the first item.
+#[derive(Clone, Copy)]
+struct Form<A> {
+    exclusive: bool,
+    has_initial: bool,
+    initial: A,
+    /// May the next launch start once what stands before the tile is known?
+    ends_early: bool,
+}
+
+/// Where the records of a row's tiles are, and those of its groups of tiles.
+trait Ledger: Copy {
+    fn tile(&self, tile: u32) -> *mut [u64; 2];
+    fn group(&self, group: u32) -> *mut [u64; 2];
+}
+
+/// Those of a row by themselves.
+#[derive(Clone, Copy)]
+struct RowLedger<A> {
+    first: *mut [u64; 2],
+    tiles: u32,
+    acc: PhantomData<A>,
+}
+
+impl<A: Plain> Ledger for RowLedger<A> {
+    #[inline(always)]
+    fn tile(&self, tile: u32) -> *mut [u64; 2] {
+        record::<A>(self.first, tile as u64)
+    }
+    #[inline(always)]
+    fn group(&self, group: u32) -> *mut [u64; 2] {
+        record::<A>(self.first, (self.tiles + group) as u64)
+    }
+}
+
+/// A block scans a tile.
+///
+/// # Safety
+///
+/// The whole block calls, with the same arguments; `op` combines as the row is walked. The tile's items are readable and its
+/// results writable; unless they are the same memory, item for item, they do not overlap. The tiles before it of its row
+/// have been drawn before it, and the ledger's records are theirs. `room`, but for `drawn`, is not in use.
+#[inline(always)]
+unsafe fn scan_tile<
+    Op,
+    O,
+    L,
+    const V: usize,
+    const U: usize,
+    const VO: usize,
+    const UO: usize,
+    const REVERSE: bool,
+>(
+    op: &O,
+    form: Form<Op::Acc>,
+    part: Part<Op::Item, Op::Output>,
+    ledger: L,
+    room: Room<Op::Acc>,
+) where
+    Op: Monoid,
+    O: Monoid<Item = Op::Item, Acc = Op::Acc, Output = Op::Output>,
+    L: Ledger,
+{
+    let tiling = const { Tiling::of::<Op>() };
+    let strip = tiling.strip;
+    let thread = thread_idx_x();
+    let (warp, lane) = (thread / LANES, thread % LANES);
+    let Room { stage, sums, .. } = room;
+    let Part { items, results, n, stride, tile, tiles, epoch } = part;
+    let Form { exclusive, has_initial, initial, ends_early } = form;
+    let chained = tiles > 1;
 
     // This warp's items and results.
     let start = tile as u64 * tiling.tile() + (warp * tiling.warp()) as u64;
-    let count = if start < params.n { (params.n - start).min(tiling.warp() as u64) as u32 } else { 0 };
+    let count = if start < n { (n - start).min(tiling.warp() as u64) as u32 } else { 0 };
     let whole = count == tiling.warp();
-    let first = if REVERSE { params.n.wrapping_sub(start + tiling.warp() as u64) } else { start } as i64;
-    let begin = begin(&params.rows, row);
-    let (items, results) = (params.input.wrapping_offset(begin), params.output.wrapping_offset(begin));
-    let piece = Piece { first, count, stride: params.rows.stride };
+    let first = if REVERSE { n.wrapping_sub(start + tiling.warp() as u64) } else { start } as i64;
+    let piece = Piece { first, count, stride };
     let words = const { warp_words::<Op>() };
     let stage = stage.from(warp as usize * words).first(words);
     let line = if REVERSE { LANES - 1 - lane } else { lane };
     let index = |i: usize| {
         let position = start + (lane * strip) as u64 + i as u64;
-        if REVERSE { params.n - 1 - position } else { position }
+        if REVERSE { n - 1 - position } else { position }
     };
     let mine = count.saturating_sub(lane * strip).min(strip);
 
@@ -323,9 +448,9 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
     // What stands before the tile, before each of its warps, and behind the last.
     let warps = tiling.warps();
     let befores = sums.from(warps as usize);
-    let begun = tile > 0 || params.has_initial != 0;
+    let begun = tile > 0 || has_initial;
     if warp == 0 {
-        let left = params.n - tile as u64 * tiling.tile();
+        let left = n - tile as u64 * tiling.tile();
         let present = if left < tiling.tile() { (left as u32).div_ceil(tiling.warp()) } else { warps };
         // SAFETY: written before the barrier by the warps that have items; all lanes are here.
         let totals = unsafe {
@@ -334,12 +459,12 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
         };
         // SAFETY: all lanes are here.
         let value = unsafe { shuffle_idx(FULL, totals, present - 1) };
-        let (mut before, mut behind) = (params.initial, value);
+        let (mut before, mut behind) = (initial, value);
         if chained {
-            let at = Place { row, tile, tiles: params.tiles, lane, epoch };
-            let initial = if params.has_initial != 0 { Some(params.initial) } else { None };
+            let at = Place { tile, last: tile + 1 == tiles, whole: true, lane, epoch };
+            let initial = if has_initial { Some(initial) } else { None };
             // SAFETY: the whole warp is here, and the tiles before this one of its row have been drawn before it.
-            (before, behind) = unsafe { look_back(op, params.records, at, initial, value) };
+            (before, behind) = unsafe { look_back(op, ledger, at, initial, value) };
         } else if begun {
             behind = op.combine(before, value);
         }
@@ -360,7 +485,7 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
         }
     }
     sync_threads();
-    if chained {
+    if ends_early {
         grid::let_next_start();
     }
     if count == 0 {
@@ -385,7 +510,6 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
         behind = unsafe { befores.read(warp as usize + 1) };
     }
     let begun = there || lane > 0;
-    let exclusive = params.exclusive != 0;
     let step = |running: Op::Acc, i: usize, item: Op::Item| {
         let with = if i + 1 == strip as usize {
             behind
@@ -508,11 +632,12 @@ unsafe fn neighbours<Op: Monoid>(
 /// A tile among others.
 #[derive(Clone, Copy)]
 struct Place {
-    row: u32,
     /// Its number in its row.
     tile: u32,
-    /// Tiles of a row, more than one.
-    tiles: u32,
+    /// Does none follow?
+    last: bool,
+    /// Is the value that of the whole tile, which those that follow wait for?
+    whole: bool,
     lane: u32,
     epoch: u32,
 }
@@ -523,31 +648,25 @@ struct Place {
 ///
 /// The whole warp calls; the tiles before this one of its row have been drawn before it.
 #[inline(always)]
-unsafe fn look_back<Op: Monoid>(
+unsafe fn look_back<Op: Monoid, L: Ledger>(
     op: &Op,
-    records: *mut [u64; 2],
+    ledger: L,
     at: Place,
     initial: Option<Op::Acc>,
     value: Op::Acc,
 ) -> (Op::Acc, Op::Acc) {
-    let Place { row, tile, tiles, lane, epoch } = at;
+    let Place { tile, last, whole, lane, epoch } = at;
     let (group, place) = (tile / GROUP, tile % GROUP);
-    let groups = tiles.div_ceil(GROUP);
-    // A row has a record for each tile, and behind them one for each group.
-    let first = record::<Op::Acc>(records, row as u64 * (tiles + groups) as u64);
-    let last = tile + 1 == tiles;
-    let own = record::<Op::Acc>(first, tile as u64);
-    let own_group = record::<Op::Acc>(first, (tiles + group) as u64);
-    if place < GROUP - 1 && !last && lane == 0 {
+    let tells = whole && !last;
+    if place < GROUP - 1 && tells && lane == 0 {
         // SAFETY: the tile's own record.
-        unsafe { publish(own, value, value_tag(epoch)) };
+        unsafe { publish(ledger.tile(tile), value, value_tag(epoch)) };
     }
 
     // The values of the group up to this tile, scanned: a lane for each.
     let mut scanned = value;
     if place > 0 {
-        let theirs = own
-            .wrapping_sub((place - lane.min(place)) as usize * const { record_pairs(size_of::<Op::Acc>()) });
+        let theirs = ledger.tile(group * GROUP + lane.min(place));
         let mut waits = lane < place;
         loop {
             if waits {
@@ -569,16 +688,16 @@ unsafe fn look_back<Op: Monoid>(
     // SAFETY: all lanes are here.
     let (inclusive, exclusive) =
         unsafe { (shuffle_idx(FULL, scanned, place), shuffle_idx(FULL, scanned, place.saturating_sub(1))) };
-    let closes = place == GROUP - 1 && !last;
+    let closes = place == GROUP - 1 && tells;
     if closes && group > 0 && lane == 0 {
         // SAFETY: the group's record, which its last tile alone writes.
-        unsafe { publish(own_group, inclusive, value_tag(epoch)) };
+        unsafe { publish(ledger.group(group), inclusive, value_tag(epoch)) };
     }
 
     // The chain of the groups before.
     let before_group = if group > 0 {
         // SAFETY: the whole warp is here, and all tiles of these groups have been drawn.
-        Some(unsafe { chain(op, own_group, group, lane, epoch) })
+        Some(unsafe { chain(op, ledger, group, lane, epoch) })
     } else {
         initial
     };
@@ -591,19 +710,19 @@ unsafe fn look_back<Op: Monoid>(
     };
     if closes && lane == 0 {
         // SAFETY: as above.
-        unsafe { publish(own_group, behind, prefix_tag(epoch)) };
+        unsafe { publish(ledger.group(group), behind, prefix_tag(epoch)) };
     }
     (before, behind)
 }
 
-/// The chain of all before a group whose record is `own`.
+/// The chain of all before a group.
 ///
 /// # Safety
 ///
-/// The whole warp calls; the `group` records before are those of the groups before it, whose tiles have been drawn.
+/// The whole warp calls; there are groups before it, all of whose tiles have been drawn.
 #[inline(always)]
-unsafe fn chain<Op: Monoid>(op: &Op, own: *mut [u64; 2], group: u32, lane: u32, epoch: u32) -> Op::Acc {
-    let theirs = own.wrapping_sub((lane as usize + 1) * const { record_pairs(size_of::<Op::Acc>()) });
+unsafe fn chain<Op: Monoid, L: Ledger>(op: &Op, ledger: L, group: u32, lane: u32, epoch: u32) -> Op::Acc {
+    let theirs = ledger.group(group - 1 - lane.min(group - 1));
     loop {
         let (mut value, mut tag) = (op.identity(), 0);
         if lane < group {

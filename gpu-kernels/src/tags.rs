@@ -51,6 +51,12 @@ pub struct TagParams<Op: Monoid> {
     pub range: u32,
     /// Which integers the tags are: one of [`width`].
     pub width: u32,
+    /// The index of the first item, as operators are told and as tags out of range are noted.
+    pub base: u64,
+    /// Null, or a value for each tag that what is found is added to, on its right, in place of a result.
+    pub kept: *mut Op::Acc,
+    /// Whether it is there.
+    pub held: *mut u8,
     /// The operator.
     pub op: Op,
 }
@@ -233,11 +239,11 @@ pub unsafe fn few<Op: Monoid, const F: usize>(params: &TagParams<Op>) {
         };
         let here = core::array::from_fn(|s| (tags[s] < k) & ((s as u32) < there));
         // SAFETY: the lane's own column.
-        unsafe { take_strip(op, column, seen, tags, here, items, index) };
+        unsafe { take_strip(op, column, seen, tags, here, items, params.base + index) };
         if let Some(s) = (0..STRIP).find(|&s| (s as u32) < there && tags[s] >= k) {
             cold_path();
             // SAFETY: the caller's promise.
-            unsafe { note_bad(params.first_bad, index + s as u64) };
+            unsafe { note_bad(params.first_bad, params.base + index + s as u64) };
         }
     };
     let tags_aligned = params.tags.addr().is_multiple_of(16);
@@ -263,9 +269,12 @@ pub unsafe fn few<Op: Monoid, const F: usize>(params: &TagParams<Op>) {
             if most < k {
                 let mut u = 0;
                 while u < F {
-                    let index = first + at + u as u64 * row;
+                    let index = params.base + first + at + u as u64 * row;
                     // SAFETY: the lane's own column.
-                    unsafe { take_strip(op, column, &mut seen, tags[u], [true; STRIP], items[u], index) };
+                    unsafe {
+                        let index = params.base + index;
+                        take_strip(op, column, &mut seen, tags[u], [true; STRIP], items[u], index);
+                    }
                     u += 1;
                 }
                 at += at_once;
@@ -479,12 +488,12 @@ pub unsafe fn many<Op: Monoid>(params: &TagParams<Op>) {
             mine[u] = there && number[u] >= lowest && slot[u] < tags;
             if there && number[u] >= params.k && range == 0 {
                 // SAFETY: the caller's promise.
-                unsafe { note_bad(params.first_bad, index[u]) };
+                unsafe { note_bad(params.first_bad, params.base + index[u]) };
             }
             // SAFETY: all lanes are here.
             peers[u] = unsafe { warp_vote_ballot(FULL, mine[u]) };
             if mine[u] {
-                value[u] = op.lift(item[u], index[u]);
+                value[u] = op.lift(item[u], params.base + index[u]);
             }
             u += 1;
         }
@@ -672,6 +681,23 @@ unsafe fn combine_lanes<Op: Monoid>(op: &Op, mut value: Op::Acc, has: bool, lane
 /// The tag's own result.
 #[inline(always)]
 unsafe fn put_result<Op: Monoid>(params: &TagParams<Op>, tag: u32, value: Op::Acc, has: bool) {
+    if !params.kept.is_null() {
+        if has {
+            let (kept, held) =
+                (params.kept.wrapping_add(tag as usize), params.held.wrapping_add(tag as usize));
+            // SAFETY: the caller's promise.
+            unsafe {
+                let value = if global::load(held.cast_const()) != 0 {
+                    params.op.combine(global::load(kept.cast_const()), value)
+                } else {
+                    value
+                };
+                global::store(kept, value);
+                global::store(held, 1);
+            }
+        }
+        return;
+    }
     let result = if has { params.op.finish(value) } else { params.op.finish_empty() };
     // SAFETY: the caller's promise.
     unsafe { global::store(params.output.wrapping_add(tag as usize), result) };

@@ -570,3 +570,135 @@ fn sorts_are_stable_and_leave_what_is_not_there() {
         }
     }
 }
+
+/// Does a thread of the grid have an item in a round, and of which tag?
+fn drawn(thread: u32, round: u32, tags: u32) -> Option<u32> {
+    let bits = (thread * 37 + round * 101 + 11).wrapping_mul(0x9e37_79b1) >> 8;
+    // Some warps and threads have nothing at all.
+    (thread % 7 != 3 && thread / 32 % 5 != 2 && !bits.is_multiple_of(3))
+        .then_some(bits / 3 % (tags + tags / 8))
+}
+
+/// What sinks are documented to do with the places of a warp, the warps of a block and the runs of blocks: neighbours first,
+/// skipping what is not there.
+fn pairwise_present(mut values: Vec<Option<u64>>) -> Option<u64> {
+    let mut distance = 1;
+    while distance < values.len() {
+        for place in (0..values.len() - distance).step_by(2 * distance) {
+            let both = [values[place], values[place + distance]].into_iter().flatten();
+            values[place] = both.reduce(|left, right| Grouping.combine(left, right));
+        }
+        distance *= 2;
+    }
+    values.first().copied().flatten()
+}
+
+fn left_to_right(values: impl Iterator<Item = Option<u64>>) -> Option<u64> {
+    values.flatten().reduce(|left, right| Grouping.combine(left, right))
+}
+
+fn over_blocks(blocks: Vec<Option<u64>>) -> u64 {
+    let run = blocks.len().div_ceil(32);
+    pairwise_present(blocks.chunks(run).map(|run| left_to_right(run.iter().copied())).collect()).unwrap_or(0)
+}
+
+const ROUNDS: u32 = 4;
+
+/// Runs a kernel whose grid meets at its end; what it writes for each tag.
+fn launch_sink(
+    blocks: u32,
+    threads: u32,
+    tags: u32,
+    schedule: Schedule,
+    kernel: impl Fn(&block::Meeting<Grouping>) + Sync,
+) -> Vec<u64> {
+    let room = (blocks * tags) as usize;
+    let (mut partials, mut present) = (vec![0_u64; room], vec![0_u32; room]);
+    let (mut ticket, mut output) = ([0_u32], vec![77_u64; tags as usize]);
+    let options = Options::with_schedule(schedule)
+        .buffer(Buffer::writable("partials", &mut partials))
+        .buffer(Buffer::writable("present", &mut present))
+        .buffer(Buffer::writable("ticket", &mut ticket))
+        .buffer(Buffer::writable("output", &mut output));
+    let at = [partials.as_mut_ptr(), output.as_mut_ptr()].map(|at| at.expose_provenance());
+    let words = [present.as_mut_ptr(), ticket.as_mut_ptr()].map(|at| at.expose_provenance());
+    sim::launch(&Launch::new("sink", blocks, threads), &options, || {
+        kernel(&block::Meeting {
+            partials: at[0] as *mut u64,
+            present: words[0] as *mut u32,
+            ticket: words[1] as *mut u32,
+            output: at[1] as *mut u64,
+        });
+    })
+    .unwrap_or_else(|fault| panic!("{blocks} blocks of {threads}, {tags} tags: {fault}"));
+    assert_eq!(ticket, [0]);
+    output
+}
+
+const GRIDS: [(u32, u32); 5] = [(1, 32), (2, 96), (5, 256), (33, 64), (70, 32)];
+
+#[test]
+fn sinks_combine_threads_warps_and_blocks_in_their_order() {
+    for (k, (blocks, threads)) in GRIDS.into_iter().enumerate() {
+        let found = launch_sink(blocks, threads, 1, SCHEDULES[k % 3], |meeting| {
+            let slots = (shared!([u64; block::SHARED]), shared!([u32; block::SHARED]), shared!([u32; 1]));
+            let mut sink = block::Sink::new(&Grouping);
+            for round in 0..ROUNDS {
+                if drawn(thread::index_1d(), round, 1).is_some() {
+                    sink.push(Grouping::value(thread::index_1d() * ROUNDS + round), 0);
+                }
+            }
+            // SAFETY: the whole grid, whose memory this is.
+            unsafe { sink.flush(meeting, slots.0, slots.1, slots.2) };
+        });
+        let of_thread = |t: u32| {
+            left_to_right(
+                (0..ROUNDS).map(|round| drawn(t, round, 1).map(|_| Grouping::value(t * ROUNDS + round))),
+            )
+        };
+        let of_warp = |warp: u32| pairwise_present((warp * 32..warp * 32 + 32).map(of_thread).collect());
+        let of_block = |block: u32| {
+            let warps = threads / 32;
+            pairwise_present((block * warps..(block + 1) * warps).map(of_warp).collect())
+        };
+        assert_eq!(found, [over_blocks((0..blocks).map(of_block).collect())], "{blocks} blocks of {threads}");
+    }
+}
+
+#[test]
+fn tagged_sinks_combine_lanes_warps_and_blocks_in_their_order() {
+    for (k, (blocks, threads)) in GRIDS.into_iter().enumerate() {
+        for tags in [1_u32, 16, 40] {
+            let found = launch_sink(blocks, threads, tags, SCHEDULES[k % 3], |meeting| {
+                let slots = (shared!([u64; 8 * 40]), shared!([u32; 8 * 40]), shared!([u32; 1]));
+                // SAFETY: the whole block, with room for its warps.
+                let mut sink = unsafe { block::TaggedSink::new(&Grouping, tags, slots.0, slots.1) };
+                for round in 0..ROUNDS {
+                    let item = drawn(thread::index_1d(), round, tags)
+                        .map(|tag| (tag, Grouping::value(thread::index_1d() * ROUNDS + round)));
+                    // SAFETY: the whole warp.
+                    unsafe { sink.push(item, 0) };
+                }
+                // SAFETY: the whole grid, whose memory this is.
+                unsafe { sink.flush(meeting, slots.2) };
+            });
+            let of_warp = |warp: u32, tag: u32| {
+                left_to_right((0..ROUNDS).map(|round| {
+                    let mine = (warp * 32..warp * 32 + 32).filter(|&t| drawn(t, round, tags) == Some(tag));
+                    pairwise_present(mine.map(|t| Some(Grouping::value(t * ROUNDS + round))).collect())
+                }))
+            };
+            for tag in 0..tags {
+                let of_block = |block: u32| {
+                    let warps = threads / 32;
+                    left_to_right((block * warps..(block + 1) * warps).map(|warp| of_warp(warp, tag)))
+                };
+                let expected = over_blocks((0..blocks).map(of_block).collect());
+                assert_eq!(
+                    found[tag as usize], expected,
+                    "tag {tag} of {tags}, {blocks} blocks of {threads}"
+                );
+            }
+        }
+    }
+}

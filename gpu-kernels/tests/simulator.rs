@@ -3,8 +3,10 @@
 
 #[path = "simulator/any_order.rs"]
 mod any_order;
+#[path = "simulator/ladder.rs"]
+mod ladder;
 
-use warpfold_gpu_kernels::device::ReduceParams;
+use warpfold_gpu_kernels::device::{Part, ReduceParams};
 use warpfold_gpu_kernels::export::Table;
 use warpfold_gpu_kernels::kernels;
 use warpfold_monoid::tree::{self, FOLD_LANES, MAX_GROUPS, SHORT_GROUPS, Shape};
@@ -250,6 +252,7 @@ fn simulate_as<Op: Monoid + Default>(
         chunk: shape.chunk,
         chunks: shape.chunks as u32,
         groups: shape.groups,
+        part: Part::WHOLE,
         op,
     };
     let export = table.find::<Op>().expect("an exported operator");

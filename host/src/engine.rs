@@ -77,6 +77,9 @@ pub struct Engine {
     kernels: Arc<RwLock<Vec<Kernels>>>,
     /// Forged ones, if any.
     facts: Option<DeviceFacts>,
+    /// Device memory that host arrays may take, if it is limited.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
+    device_bytes: Option<u64>,
     place: Place,
 }
 
@@ -137,7 +140,7 @@ impl Engine {
     }
 
     fn at(place: Place) -> Engine {
-        Engine { kernels: Arc::default(), facts: None, place }
+        Engine { kernels: Arc::default(), facts: None, device_bytes: None, place }
     }
 
     /// GPU number `ordinal`, with the device's primary context, which other CUDA libraries use as well.
@@ -193,6 +196,16 @@ impl Engine {
     #[must_use = "the engine itself does not change"]
     pub fn with_facts(&self, facts: DeviceFacts) -> Engine {
         Engine { facts: Some(facts), ..self.clone() }
+    }
+
+    /// The same engine taking no more than so many bytes of its device's memory for items of long arrays that it is given in
+    /// host memory, which it sends there piece by piece: for devices that others use too, and for tests. Without a limit it takes
+    /// 128 MiB, and more only where an array's chunks are longer: four of its up to 256.
+    ///
+    /// Bits do not depend on it. Where even two of an array's chunks take more, reductions give [`Error::DeviceMemory`].
+    #[must_use = "the engine itself does not change"]
+    pub fn with_device_bytes(&self, limit: u64) -> Engine {
+        Engine { device_bytes: Some(limit), ..self.clone() }
     }
 
     /// The facts that it plans with; `None` on the CPU. The simulator passes for an H100.
@@ -296,14 +309,16 @@ impl Engine {
             Place::Sim(options) => {
                 let facts = self.facts.unwrap_or(DeviceFacts::H100);
                 let export = self.find_in::<Op>(Family::Scans)?.1;
-                scans::Place::Sim(ScanSimulator::new::<Op>(*options, export, facts)?)
+                let lines = self.find_in::<Op>(Family::ScanLines).ok().map(|found| found.1);
+                scans::Place::Sim(ScanSimulator::new::<Op>(*options, export, lines, facts)?)
             }
             #[cfg(feature = "cuda")]
             Place::Cuda(gpu) => {
                 let find = || self.find_in::<Op>(Family::Scans);
                 let loaded = gpu.kernels(TypeId::of::<Op>(), Family::Scans, &find)?;
                 let facts = self.facts.unwrap_or(gpu.context.facts);
-                scans::Place::Cuda(ScanLauncher::new::<Op>(gpu.clone(), loaded, facts)?)
+                let lines = self.find_in::<Op>(Family::ScanLines).ok();
+                scans::Place::Cuda(ScanLauncher::new::<Op>(gpu.clone(), loaded, lines, facts)?)
             }
         };
         Ok(Scanner::new(self.clone(), op, place))
@@ -335,13 +350,12 @@ impl Engine {
             Place::Cpu => keys::TagPlace::Cpu,
             Place::Sim(options) => {
                 let facts = self.facts.unwrap_or(DeviceFacts::H100);
-                let export = self.find_in::<Op>(Family::Tags)?.1;
+                let export = self.find(Named::of::<Op>(), Family::Tags)?.1;
                 keys::TagPlace::Sim(TagSimulator::new::<Op>(*options, export, facts)?)
             }
             #[cfg(feature = "cuda")]
             Place::Cuda(gpu) => {
-                let find = || self.find_in::<Op>(Family::Tags);
-                let loaded = gpu.kernels(TypeId::of::<Op>(), Family::Tags, &find)?;
+                let loaded = self.kernels(gpu, Named::of::<Op>(), Family::Tags)?;
                 let facts = self.facts.unwrap_or(gpu.context.facts);
                 keys::TagPlace::Cuda(TagLauncher::new::<Op>(gpu.clone(), loaded, facts)?)
             }
@@ -388,13 +402,12 @@ impl Engine {
             Place::Cpu => keys::KeyPlace::Cpu,
             Place::Sim(options) => {
                 let facts = self.facts.unwrap_or(DeviceFacts::H100);
-                let export = self.find_in::<Runs<K, E, Op>>(Family::Keys)?.1;
+                let export = self.find(Named::of::<Runs<K, E, Op>>(), Family::Keys)?.1;
                 keys::KeyPlace::Sim(RunSimulator::new::<K, E, Op>(*options, export, facts)?)
             }
             #[cfg(feature = "cuda")]
             Place::Cuda(gpu) => {
-                let find = || self.find_in::<Runs<K, E, Op>>(Family::Keys);
-                let loaded = gpu.kernels(TypeId::of::<Runs<K, E, Op>>(), Family::Keys, &find)?;
+                let loaded = self.kernels(gpu, Named::of::<Runs<K, E, Op>>(), Family::Keys)?;
                 let facts = self.facts.unwrap_or(gpu.context.facts);
                 keys::KeyPlace::Cuda(RunLauncher::new::<K, E, Op>(gpu.clone(), loaded, facts)?)
             }
@@ -435,7 +448,13 @@ impl Engine {
             Place::Cuda(gpu) => {
                 let loaded = self.kernels(gpu, operator, Family::Arrays)?;
                 let facts = self.facts.unwrap_or(gpu.context.facts);
-                reducer::Place::Cuda(crate::cuda::Launcher::new(gpu.clone(), loaded, facts, operator.types)?)
+                reducer::Place::Cuda(crate::cuda::Launcher::new(
+                    gpu.clone(),
+                    loaded,
+                    facts,
+                    operator.types,
+                    self.device_bytes,
+                )?)
             }
         })
     }
@@ -482,28 +501,17 @@ impl Engine {
     ) -> Result<(Kernels, &'static Export), Error> {
         let find = |kernels: Kernels| Some((kernels, kernels.table.find_by_id(id, family)?));
         let found = self.loaded().into_iter().find_map(find);
-        found.ok_or_else(|| Error::NoKernel {
-            operator,
-            item,
-            line: match family {
-                Family::Arrays => format!("my_operator => {},", short(operator)),
-                Family::Segments => format!("my_operator_segments => {},", short(operator)),
-                Family::Scans => format!("my_operator_scan => {},", short(operator)),
-                Family::Tags => format!("my_operator_tags => {},", short(operator)),
-                Family::Keys => format!("my_operator_by_key => {},", by_key(&short(operator))),
-            },
-            list: match family {
-                Family::Arrays => "kernels!",
-                Family::Segments => "segment_kernels!",
-                Family::Scans => "scan_kernels!",
-                Family::Tags => "tag_kernels!",
-                Family::Keys => "key_kernels!",
-            },
-        })
+        found.ok_or_else(|| no_kernel(family, operator, item))
     }
 
-    /// Frees the workspaces that launches no longer need, and those ready for captures. Waits for the device; not to
-    /// be called while any of the context's streams is being captured.
+    /// The error that says that an operator has no kernels of a family.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn without_kernels<Op: Monoid>(&self, family: Family) -> Error {
+        no_kernel(family, type_name::<Op>(), type_name::<Op::Item>())
+    }
+
+    /// Frees the workspaces that launches no longer need, those ready for captures, and what long host arrays are sent
+    /// through. Waits for the device; not to be called while any of the context's streams is being captured.
     ///
     /// # Errors
     ///
@@ -512,6 +520,7 @@ impl Engine {
     pub fn trim(&self) -> Result<(), Error> {
         let gpu = self.gpu("trimming workspaces")?;
         let _current = gpu.context.enter_or_error()?;
+        gpu.trim_pumps();
         gpu.pool.trim()?;
         gpu.segment_pool.trim()?;
         gpu.tag_pool.trim()?;
@@ -566,6 +575,19 @@ fn by_key(runs: &str) -> String {
         [key, equality, op] => format!("({key}, {op}, {equality})"),
         _ => runs.into(),
     }
+}
+
+fn no_kernel(family: Family, operator: &'static str, item: &'static str) -> Error {
+    let (ending, list) = match family {
+        Family::Arrays => ("", "kernels!"),
+        Family::Segments => ("_segments", "segment_kernels!"),
+        Family::Scans => ("_scan", "scan_kernels!"),
+        Family::ScanLines => ("_lines", "scan_line_kernels!"),
+        Family::Tags => ("_tags", "tag_kernels!"),
+        Family::Keys => ("_by_key", "key_kernels!"),
+    };
+    let operator_in_list = if family == Family::Keys { by_key(&short(operator)) } else { short(operator) };
+    Error::NoKernel { operator, item, line: format!("my_operator{ending} => {operator_in_list},"), list }
 }
 
 /// A type's name without the paths in it.

@@ -114,7 +114,7 @@ macro_rules! heads {
     )*};
 }
 heads! {
-    0 ArrayHead: ReduceParams, groups;
+    0 ArrayHead: ReduceParams, part;
     1 RowHead: RowParams, chunks_a_block;
     2 ColumnHead: ColumnParams, tiles;
     3 GatherHead: GatherParams, reduced;
@@ -161,6 +161,7 @@ pub(crate) fn bytes_of_all<T>(places: &mut [T]) -> &mut [MaybeUninit<u8>] {
 
 #[cfg(test)]
 mod tests {
+    use warpfold_gpu_kernels::device::Part;
     use warpfold_monoid::{Max, Variance, WithInitial};
 
     use super::*;
@@ -177,6 +178,7 @@ mod tests {
                 chunk: 6,
                 chunks: 7,
                 groups: 8,
+                part: Part { base: 9, table: std::ptr::null(), first: 10, end: 11 },
                 op: NOTHING,
             });
             // SAFETY: parameters of that operator.
@@ -184,6 +186,7 @@ mod tests {
             assert_eq!((read.input.addr(), read.n, read.output.addr()), (16, 2, 32));
             assert_eq!((read.partials.addr(), read.ticket.addr()), (48, 64));
             assert_eq!((read.chunk, read.chunks, read.groups), (6, 7, 8));
+            assert_eq!((read.part.base, read.part.first, read.part.end), (9, 10, 11));
             // SAFETY: plain data, without padding.
             let bytes = |op: &Op| unsafe {
                 std::slice::from_raw_parts(std::ptr::from_ref(op).cast::<u8>(), size_of::<Op>()).to_vec()

@@ -474,6 +474,39 @@ pub enum Error {
         /// Bytes needed.
         needed: u64,
     },
+    /// A tag that there is not, in device memory that was pushed to a sink.
+    #[error(
+        "the tag of item {index} of the stream is not below {tags}: ask for more tags, or have `ignore_out_of_range` leave such items out"
+    )]
+    TagOfStream {
+        /// The first such item.
+        index: u64,
+        /// How many tags there are.
+        tags: u64,
+    },
+    /// A stream was saved by a sink of another operator, or of one with other parameters.
+    #[error(
+        "saved by a sink of {saved}, cannot go on as one of {operator}: operator, its parameters and its types must be the same"
+    )]
+    SavedOperator {
+        /// The operator that it was.
+        saved: String,
+        /// The operator that it should be.
+        operator: &'static str,
+    },
+    /// Bytes that no sink saved.
+    #[error("{bytes} bytes are no sink's: {problem}")]
+    SavedBytes {
+        /// How many there are.
+        bytes: u64,
+        /// What is wrong.
+        problem: &'static str,
+    },
+    /// A call for a sink panicked, most likely in the operator.
+    #[error(
+        "a push to the sink panicked: what has come of the stream is lost, begin anew from what was saved"
+    )]
+    SinkPanicked,
     /// A call of the driver that failed.
     #[error("{call} failed with {name} ({code}), {description}: {doing}")]
     Driver {

@@ -34,6 +34,7 @@ mod group_by;
 pub(crate) use by_key::Place as KeyPlace;
 pub use by_key::{ByKey, KeyReducer};
 pub(crate) use by_tag::Place as TagPlace;
+pub(crate) use by_tag::same_lengths;
 pub use by_tag::{Tag, TagReducer};
 pub use group_by::{GroupKey, GroupReducer, Groups};
 pub use warpfold_monoid::keyed::{Equal, Equality};

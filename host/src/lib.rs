@@ -19,6 +19,7 @@
 //! # }
 //! ```
 
+mod chunks;
 mod columns;
 pub mod cpu;
 #[cfg(feature = "cuda")]
@@ -34,6 +35,7 @@ mod reducer;
 pub mod scans;
 pub mod segments;
 mod sim;
+mod sink;
 
 pub use columns::{Columns, ColumnsMut, Preparation};
 pub use engine::{Backend, DeviceInfo, Engine, EngineInfo, cuda_devices};
@@ -44,4 +46,5 @@ pub use reducer::Reducer;
 pub use scans::Scanner;
 pub use segments::{SegmentPlan, SegmentReducer};
 pub use sim::{Schedule, SimOptions};
+pub use sink::{Sink, TaggedSink};
 pub use warpfold_gpu_kernels::{beside, source};

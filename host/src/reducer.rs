@@ -4,17 +4,18 @@ use std::fmt;
 #[cfg(feature = "cuda")]
 use std::sync::Arc;
 
-use warpfold_monoid::{Monoid, Value};
+use warpfold_monoid::{Monoid, Value, tree::Shape};
 use warpfold_simt::sim::Buffer;
 
 #[cfg(feature = "cuda")]
-use crate::cuda::{DeviceInput, DeviceOutput, Launcher, StreamRef, Workspace};
-#[cfg(feature = "cuda")]
-use crate::erased::Erased;
+use crate::cuda::{CudaArray, CudaStream, DeviceInput, DeviceOutput, Launcher, StreamRef, Workspace};
 use crate::{
-    Engine, Error, Input, Items, Source, cpu,
+    Engine, Error, Input, Items, Source, chunks,
+    cpu::{self, stream::Stream},
+    erased::Erased,
     plan::{OperatorLayout, ReducePlan},
-    sim::Simulator,
+    sim::{SimArray, SimStream, Simulator},
+    sink,
 };
 
 /// Reduces arrays with one operator on one engine. Cheap to clone, usable from any thread.
@@ -150,7 +151,31 @@ impl<Op: Monoid> Reducer<Op> {
     }
 }
 
-fn value<Op: Monoid>(output: Op::Output, empty: bool) -> Value<Op> {
+impl<Op: Monoid> Reducer<Op> {
+    /// A new stream where it runs.
+    pub(crate) fn stream(&self) -> Result<sink::Place<Op>, Error> {
+        Ok(match &self.place {
+            Place::Cpu => sink::Place::Cpu(Stream::new()),
+            Place::Sim(simulator) => sink::Place::Sim(SimStream::new(simulator, Erased::of(&self.op))?),
+            #[cfg(feature = "cuda")]
+            Place::Cuda(launcher) => sink::Place::Cuda(CudaStream::new(launcher, Erased::of(&self.op))?),
+        })
+    }
+
+    /// A place for the chunks of a long array, where it runs.
+    pub(crate) fn chunks(&self, shape: Shape) -> Result<chunks::Place<Op>, Error> {
+        Ok(match &self.place {
+            Place::Cpu => chunks::Place::Cpu(Vec::new()),
+            Place::Sim(simulator) => chunks::Place::Sim(SimArray::new(simulator, &self.op, shape)?),
+            #[cfg(feature = "cuda")]
+            Place::Cuda(launcher) => {
+                chunks::Place::Cuda(CudaArray::new(launcher, Erased::of(&self.op), shape)?)
+            }
+        })
+    }
+}
+
+pub(crate) fn value<Op: Monoid>(output: Op::Output, empty: bool) -> Value<Op> {
     <Op::Empty as warpfold_monoid::OnEmpty<Op::Output>>::value(output, empty)
 }
 

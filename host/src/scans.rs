@@ -19,14 +19,14 @@
 //! # }
 //! ```
 
-use std::fmt;
+use std::{fmt, ptr};
 
-use warpfold_gpu_kernels::scan::{Rows, ScanParams};
+use warpfold_gpu_kernels::scan::{Rows, ScanParams, columns::ColumnParams, segments::SegmentParams};
 use warpfold_monoid::{Monoid, Plain, scan::Form};
 
 use crate::{
     Engine, Error, Input, SegmentPlan, cpu,
-    plan::scans::ScanPlan,
+    plan::scans::{Bounds, Count, ScanPlan, Strategy, Work},
     segments::{room, side_by_side},
     sim::ScanSimulator,
 };
@@ -67,36 +67,116 @@ pub(crate) struct Setting<A> {
     pub(crate) initial: Option<A>,
 }
 
-impl<A: Plain> Setting<A> {
-    /// The kernel that does it.
-    pub(crate) fn kernel(&self) -> &'static str {
-        if self.form.reverse { "reverse" } else { "forward" }
-    }
+/// The memory that a launch works on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Memory<T, R> {
+    pub(crate) input: *const T,
+    pub(crate) output: *mut R,
+    pub(crate) counter: *mut u64,
+    /// Room for as many pairs as the plan says, or more.
+    pub(crate) records: *mut [u64; 2],
+    pub(crate) capacity: u64,
+}
 
-    /// Its parameters; `records` has room for as many pairs as the plan says.
+/// The parameters of a launch.
+pub(crate) enum Params<Op: Monoid> {
+    Tiles(ScanParams<Op>),
+    Segments(SegmentParams<Op>),
+    Columns(ColumnParams<Op>),
+}
+
+impl<Op: Monoid> Params<Op> {
+    /// The most bytes that they have.
+    pub(crate) const BYTES: usize = {
+        let (a, b) = (size_of::<ScanParams<Op>>(), size_of::<SegmentParams<Op>>());
+        let (most, c) = (if a > b { a } else { b }, size_of::<ColumnParams<Op>>());
+        if c > most { c } else { most }
+    };
+
+    /// Where they lie.
+    pub(crate) fn as_ptr(&self) -> *const u8 {
+        match self {
+            Params::Tiles(params) => ptr::from_ref(params).cast(),
+            Params::Segments(params) => ptr::from_ref(params).cast(),
+            Params::Columns(params) => ptr::from_ref(params).cast(),
+        }
+    }
+}
+
+impl<A: Plain> Setting<A> {
+    /// The parameters of a launch that has been planned.
     pub(crate) fn params<Op: Monoid<Acc = A>>(
         &self,
         op: Op,
-        lines: &Lines,
+        work: &Work<'_>,
         plan: &ScanPlan,
-        ends: (*const Op::Item, *mut Op::Output),
-        counter: *mut u64,
-        records: (*mut [u64; 2], u64),
-    ) -> ScanParams<Op> {
-        ScanParams {
-            input: ends.0,
-            output: ends.1,
-            n: lines.n,
-            rows: lines.rows,
+        memory: Memory<Op::Item, Op::Output>,
+    ) -> Params<Op> {
+        let Memory { input, output, counter, records, capacity } = memory;
+        let (exclusive, has_initial) = (self.form.exclusive.into(), self.initial.is_some().into());
+        let initial = self.initial.unwrap_or_else(|| op.identity());
+        let segments = |len, n, bounds: Option<Bounds>, rows, segments| SegmentParams {
+            input,
+            output,
+            len,
+            offsets: bounds.map_or(ptr::null(), |it| ptr::with_exposed_provenance(it.offsets as usize)),
+            count: match bounds {
+                Some(Bounds { count: Count::At(address), .. }) => {
+                    ptr::with_exposed_provenance(address as usize)
+                }
+                _ => ptr::null(),
+            },
+            segments,
+            n,
             counter,
-            records: records.0,
-            capacity: records.1,
-            tiles: plan.tiles,
-            exclusive: self.form.exclusive.into(),
-            has_initial: self.initial.is_some().into(),
+            records,
+            capacity,
+            rows,
+            exclusive,
+            has_initial,
             padding: 0,
-            initial: self.initial.unwrap_or_else(|| op.identity()),
+            initial,
             op,
+        };
+        match (*work, plan.strategy) {
+            (Work::Segments { len, segments: bounds }, _) => {
+                let count = if let Count::Known(count) = bounds.count { count } else { 0 };
+                Params::Segments(segments(len, 0, Some(bounds), 0, count))
+            }
+            (Work::Lines(lines), Strategy::Rows(rows)) => {
+                Params::Segments(segments(lines.items(), lines.n, None, rows, lines.count))
+            }
+            (Work::Lines(lines), Strategy::Columns(shape)) => Params::Columns(ColumnParams {
+                input,
+                output,
+                n: lines.n,
+                inner: lines.rows.inner,
+                outer: lines.count / lines.rows.inner,
+                counter,
+                records,
+                capacity,
+                shape,
+                windows: plan.tiles,
+                exclusive,
+                has_initial,
+                initial,
+                op,
+            }),
+            (Work::Lines(lines), _) => Params::Tiles(ScanParams {
+                input,
+                output,
+                n: lines.n,
+                rows: lines.rows,
+                counter,
+                records,
+                capacity,
+                tiles: plan.tiles,
+                exclusive,
+                has_initial,
+                padding: 0,
+                initial,
+                op,
+            }),
         }
     }
 }
@@ -136,6 +216,11 @@ impl Lines {
             Some(set) if set > 0 && items.is_multiple_of(set) => Ok(Lines::inner(items / n, n, inner)),
             _ => Err(Error::RaggedRows { items, n: n.saturating_mul(inner) }),
         }
+    }
+
+    /// Do they lie side by side, and their items?
+    pub(crate) fn are_rows(&self) -> bool {
+        self.n == 1 || self.rows.inner == 1
     }
 
     /// All items.
@@ -308,7 +393,9 @@ impl<Op: Monoid> Scanner<Op> {
     /// Scans each of many segments of any lengths: their results follow one another in the segments' order. A segment has the
     /// bits of being scanned alone.
     ///
-    /// On a GPU and in the simulator this is a launch for each run of neighbouring segments of one length.
+    /// On a GPU and in the simulator this is one launch for all segments that follow one another without gaps, if the
+    /// operator has kernels for [many lines](warpfold_gpu_kernels::scan_line_kernels), else one for each run of them that
+    /// have one length.
     ///
     /// # Errors
     ///
@@ -339,23 +426,50 @@ impl<Op: Monoid> Scanner<Op> {
         });
         let mut results = room(total)?;
         let (mut k, mut at) = (0, 0);
+        let at_once = self.scans_segments();
         while k < plan.segments() {
             let first = plan.range(k);
             let n = first.end - first.start;
-            let mut count = 1;
+            let (mut count, mut end) = (1, first.end);
             while k + count < plan.segments() {
-                let (last, next) = (plan.range(k + count - 1), plan.range(k + count));
-                if next.start != last.end || next.end - next.start != n {
+                let next = plan.range(k + count);
+                if next.start != end || !at_once && next.end - next.start != n {
                     break;
                 }
-                count += 1;
+                (count, end) = (count + 1, next.end);
             }
-            let len = (n * count) as usize;
-            let (from, to) = (first.start as usize, at + len);
-            self.slice(&items[from..from + len], &Lines::rows(count, n), &mut results[at..to])?;
-            (k, at) = (k + count, to);
+            let (from, len) = (first.start as usize, (end - first.start) as usize);
+            let (items, results) = (&items[from..from + len], &mut results[at..at + len]);
+            if !at_once || count == 1 {
+                self.slice(items, &Lines::rows(count, n), results)?;
+            } else if len > 0 {
+                let offsets = (k..k + count).map(|k| plan.range(k).start).chain([end]);
+                let offsets: Vec<u64> = offsets.map(|offset| offset - first.start).collect();
+                self.segments(items, &offsets, results)?;
+            }
+            (k, at) = (k + count, at + len);
         }
         Ok(results)
+    }
+
+    /// Are there kernels for segments of any lengths?
+    fn scans_segments(&self) -> bool {
+        match &self.place {
+            Place::Cpu => false,
+            Place::Sim(simulator) => simulator.scans_segments::<Op>(),
+            #[cfg(feature = "cuda")]
+            Place::Cuda(launcher) => launcher.scans_segments::<Op>(),
+        }
+    }
+
+    /// Scans all segments of a slice, which they fill.
+    fn segments(&self, items: &[Op::Item], offsets: &[u64], results: &mut [Op::Output]) -> Result<(), Error> {
+        match &self.place {
+            Place::Cpu => unreachable!("the CPU takes them one by one"),
+            Place::Sim(simulator) => simulator.segments(self.op, &self.setting, items, offsets, results),
+            #[cfg(feature = "cuda")]
+            Place::Cuda(launcher) => launcher.segments(self.op, &self.setting, items, offsets, results),
+        }
     }
 
     fn collect<I: Input<Op::Item> + ?Sized>(

@@ -2,7 +2,7 @@
 
 use std::{mem::MaybeUninit, ptr};
 
-use warpfold_gpu_kernels::export::Export;
+use warpfold_gpu_kernels::{device::Part, export::Export};
 use warpfold_monoid::{Monoid, Plain};
 pub use warpfold_simt::sim::Schedule;
 use warpfold_simt::sim::{self, Buffer, Fault, Launch, Options};
@@ -17,13 +17,15 @@ mod room;
 mod runs;
 mod scans;
 mod segments;
+mod stream;
 mod tags;
 
 use room::Room;
 pub(crate) use runs::RunSimulator;
 pub(crate) use scans::ScanSimulator;
 pub(crate) use segments::SegmentSimulator;
-pub(crate) use tags::TagSimulator;
+pub(crate) use stream::{SimArray, SimStream};
+pub(crate) use tags::{SimTags, TagSimulator};
 
 /// Items that are read at once where they do not lie side by side.
 const PIECE: u64 = 1 << 12;
@@ -238,6 +240,7 @@ impl Simulator {
             chunk: plan.shape.chunk,
             chunks: plan.grid,
             groups: plan.shape.groups,
+            part: Part::WHOLE,
             op: NOTHING,
         });
         let name = Name { kernel: plan.strategy.kernel(), grid: plan.grid, block: plan.block, n };

@@ -392,9 +392,10 @@ fn run_oracle<K: Plain, E: Equality<K>, Op: Monoid>(
                     let start = number * tile + w * warp + s * strip;
                     // What the strip has come to by itself.
                     let mut own = None;
-                    for i in start..n.min(start + strip).min(number * tile + (w + 1) * warp) {
+                    let end = n.min(start + strip).min(number * tile + (w + 1) * warp);
+                    for (i, &key) in keys.iter().enumerate().take(end).skip(start) {
                         if begins(i) {
-                            out_keys.push(keys[i]);
+                            out_keys.push(key);
                             let ended = own.map_or(before, |own| after(before, own));
                             results.extend(ended.map(|ended: SoFar<Op::Acc>| op.finish(ended.1)));
                         }

@@ -6,7 +6,7 @@ use std::{marker::PhantomData, ptr};
 use warpfold_gpu_kernels::{
     export::Family,
     scan::{Rows, ScanParams, row_pairs},
-    scan_kernels,
+    scan_kernels, scan_line_kernels,
 };
 use warpfold_host::{Engine, Error, Scanner, Schedule, SegmentPlan, SimOptions, module::Kernels};
 use warpfold_monoid::{
@@ -148,6 +148,14 @@ scan_kernels! {
     argmax => ArgMax<f32>,
 }
 
+scan_line_kernels! {
+    static LINES:
+    bytes_lines => Bytes,
+    words_lines => Words,
+    triples_lines => Triples,
+    same_lines => Same,
+}
+
 fn engine(seed: u64) -> Engine {
     resident(seed, 2 + seed as usize % 5)
 }
@@ -156,6 +164,7 @@ fn resident(seed: u64, resident_blocks: usize) -> Engine {
     let schedule = Schedule::Concurrent { seed };
     let engine = Engine::sim_with(SimOptions { schedule, resident_blocks, ..SimOptions::default() });
     engine.load(Kernels { table: &TABLE, modules: &[] });
+    engine.load(Kernels { table: &LINES, modules: &[] });
     engine
 }
 
@@ -358,6 +367,7 @@ fn a_result_depends_on_no_item_behind_it_and_exclusive_ones_are_inclusive_ones()
     }
 }
 
+/// NC06 of `cases.json`: intervals that touch, from the left and from the right.
 #[test]
 fn no_operand_is_lost_repeated_or_moved() {
     let tile = Tiling::of::<Join>().tile() as usize;
@@ -504,4 +514,135 @@ fn lengths_that_differ_are_refused() {
         error.to_string().contains("`my_operator_scan => Sum<u32, u32>,` to the `scan_kernels!`"),
         "{error}"
     );
+}
+
+/// Scans with and without a start value, in every form, and compares with segments scanned alone.
+fn check_lines<Op: Monoid<Item: Worth>>(
+    op: Op,
+    what: &str,
+    lines: &[Vec<Op::Item>],
+    forms: &[Form],
+    scan: impl Fn(&Scanner<Op>) -> Vec<Vec<Op::Output>>,
+) where
+    Op::Output: PartialEq + core::fmt::Debug,
+{
+    let start = op.lift(Op::Item::of(77), 99);
+    for (k, &form) in forms.iter().enumerate() {
+        let initial = (k % 2 == 1).then_some(start);
+        let seed = (lines.len() * 31 + k) as u64;
+        let found = scan(&formed(&engine(seed).scanner(op).unwrap(), form, initial));
+        for (i, (line, found)) in lines.iter().zip(&found).enumerate() {
+            let expected = defined(&op, line, form, initial);
+            let differs = found.iter().zip(&expected).position(|(found, expected)| found != expected);
+            assert_eq!(differs, None, "{what}, {form:?}, start {}, line {i} of {}", k % 2, line.len());
+        }
+    }
+}
+
+#[test]
+fn short_rows_have_the_bits_of_rows_alone() {
+    fn check<Op: Monoid<Item: Worth>>(op: Op, factors: &[(usize, usize)])
+    where
+        Op::Output: PartialEq + core::fmt::Debug,
+    {
+        for (k, &(m, n)) in factors.iter().enumerate() {
+            let all = numbers::<Op::Item>(m * n + k % 4);
+            let items = &all[k % 4..];
+            let rows: Vec<_> = items.chunks(n).map(<[_]>::to_vec).collect();
+            check_lines(op, &format!("rows of {n}"), &rows, &FORMS[k % 2..][..3], |scanner| {
+                let mut room = vec![op.finish_empty(); m * n + 3];
+                let place = &mut room[k % 3..][..m * n];
+                place.copy_from_slice(&scanner.scan_rows(items, n as u64).unwrap());
+                place.chunks(n).map(<[_]>::to_vec).collect()
+            });
+        }
+    }
+    // A strip is 12 items, a warp 384, a tile 3072.
+    let words = [
+        (4000, 1),
+        (1700, 2),
+        (300, 11),
+        (600, 12),
+        (300, 13),
+        (130, 24),
+        (140, 25),
+        (20, 383),
+        (9, 384),
+        (9, 385),
+        (5, 769),
+        (3, 1535),
+        (5, 1536),
+    ];
+    check::<Words>(grouping(), &words);
+    check::<Bytes>(grouping(), &[(700, 7), (90, 48), (5, 700)]);
+    check::<Triples>(grouping(), &[(700, 1), (90, 31)]);
+    check::<Same>(grouping(), &[(700, 3), (40, 100)]);
+}
+
+#[test]
+fn segments_of_any_lengths_in_one_launch() {
+    let op: Words = grouping();
+    let tile = Tiling::of::<Words>().tile() as usize;
+    let mixed: Vec<usize> =
+        (0..400).map(|i: usize| [0, 1, 2, 30, 7, 12, 13, 100, 0, 600][i * i % 10] + i % 3).collect();
+    let long = [5, 3 * tile + 100, 0, 0, 40 * tile + 3, 1, tile, tile + 1, 2 * tile, 17, 900, tile - 1, 0];
+    let cell = tile - tile / 8;
+    let at_cells = [cell, cell, 2 * cell, cell - 1, 1, 3 * cell, 1, tile, cell / 2, cell / 2, tile];
+    let halves = [900, 1000, 1100, 1200, 1300, 1400, 1500, 1600, 1700, 1800, 2000, 2500, 2700];
+    for (k, lengths) in [&mixed[..], &long, &at_cells, &halves, &[0, 0, 5, 0]].into_iter().enumerate() {
+        // Behind and before what belongs to no segment.
+        let total: usize = lengths.iter().sum();
+        let all = numbers::<u32>(total + 7 + k);
+        let mut offsets = vec![3 + k as u64];
+        lengths.iter().for_each(|&n| offsets.push(offsets[offsets.len() - 1] + n as u64));
+        let plan = SegmentPlan::from_offsets(&offsets).unwrap();
+        let lines: Vec<Vec<u32>> =
+            offsets.windows(2).map(|ends| all[ends[0] as usize..ends[1] as usize].to_vec()).collect();
+        let forms = if k == 1 { &FORMS[1..3] } else { &FORMS };
+        check_lines(op, &format!("segments {k}"), &lines, forms, |scanner| {
+            let found = scanner.scan_segments(&all, &plan).unwrap();
+            assert_eq!(found.len(), total);
+            offsets
+                .windows(2)
+                .map(|ends| found[(ends[0] - offsets[0]) as usize..(ends[1] - offsets[0]) as usize].to_vec())
+                .collect()
+        });
+    }
+}
+
+#[test]
+fn columns_have_the_bits_of_columns_alone() {
+    fn check<Op: Monoid<Item: Worth>>(op: Op, shapes: &[(usize, usize, usize)])
+    where
+        Op::Output: PartialEq + core::fmt::Debug,
+    {
+        for (k, &(outer, n, inner)) in shapes.iter().enumerate() {
+            let items = numbers::<Op::Item>(outer * n * inner);
+            let at = |line: usize, i: usize| line / inner * n * inner + i * inner + line % inner;
+            let lines: Vec<Vec<_>> =
+                (0..outer * inner).map(|line| (0..n).map(|i| items[at(line, i)]).collect()).collect();
+            let forms = if n > 3000 { &FORMS[1..3] } else { &FORMS[..] };
+            check_lines(op, &format!("{k}: {outer} x {n} x {inner}"), &lines, forms, |scanner| {
+                let found = scanner.scan_lines(&items, n as u64, inner as u64).unwrap();
+                (0..outer * inner).map(|line| (0..n).map(|i| found[at(line, i)]).collect()).collect()
+            });
+        }
+    }
+    // A strip is 12 items, a window 384, a tile 3072.
+    let shapes = [
+        (3, 1, 5),
+        (300, 4, 3),
+        (2, 12, 40),
+        (2, 13, 70),
+        (1, 100, 33),
+        (3, 384, 2),
+        (2, 385, 3),
+        (1, 1000, 17),
+        (2, 3072, 2),
+        (1, 3 * 3072 + 500, 5),
+        (1, 34 * 3072 + 7, 1 + 1),
+    ];
+    check::<Words>(grouping(), &shapes);
+    check::<Bytes>(grouping(), &[(2, 50, 3), (1, 1500, 4)]);
+    check::<Triples>(grouping(), &[(2, 9, 3), (1, 300, 4)]);
 }

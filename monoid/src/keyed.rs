@@ -153,16 +153,10 @@ pub const fn table_bytes(tags: u64, acc: usize, few: bool) -> usize {
 
 /// How many times, from once up to `most`, so many bytes fit.
 const fn fit(room: usize, bytes: usize, most: usize) -> usize {
-    let times = match room.checked_div(bytes) {
-        None => most,
-        Some(times) => times,
-    };
-    if times == 0 {
-        1
-    } else if times < most {
-        times
-    } else {
-        most
+    match room.checked_div(bytes) {
+        Some(0) => 1,
+        Some(times) if times < most => times,
+        _ => most,
     }
 }
 

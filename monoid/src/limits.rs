@@ -27,29 +27,29 @@ pub const MAX_ALIGN: usize = 16;
 /// const _: () = limits::check::<Sum<f32>>();
 /// ```
 pub const fn check<Op: Monoid>() {
-    check_room::<Op>(0);
+    check_room::<Op>(MAX_ACC);
 }
 
-/// The same of an operator that the library makes of another, whose accumulators may be wider: those of
-/// [`Runs`](crate::keyed::Runs) have a count.
+/// The same of an operator that the library makes of another, whose accumulators and items may be wider: those of
+/// [`Runs`](crate::keyed::Runs) have a count and a flag.
 pub const fn check_derived<Op: Monoid>() {
-    check_room::<Op>(size_of::<u64>());
+    check_room::<Op>(MAX_ACC + size_of::<u64>());
 }
 
-const fn check_room<Op: Monoid>(more: usize) {
+const fn check_room<Op: Monoid>(acc: usize) {
     let _ = (Op::LAYOUT, Op::Item::LAYOUT, Op::Acc::LAYOUT, Op::Output::LAYOUT);
     assert!(
-        size_of::<Op::Item>() <= MAX_ITEM + more,
+        size_of::<Op::Item>() <= MAX_ITEM + (acc - MAX_ACC),
         "this operator's item (`Monoid::Item`) is larger than 256 bytes: reduce an array of the fields that it needs, \
          or of indices"
     );
     assert!(
-        size_of::<Op::Acc>() <= MAX_ACC + more,
+        size_of::<Op::Acc>() <= acc,
         "this operator's accumulator (`Monoid::Acc`) is larger than 256 bytes, the most that threads exchange: split it \
          into several operators"
     );
     assert!(
-        size_of::<Op::Output>() <= MAX_OUTPUT + more,
+        size_of::<Op::Output>() <= acc,
         "this operator's output (`Monoid::Output`) is larger than 256 bytes: split it into several operators"
     );
     assert!(

@@ -22,6 +22,9 @@
 //!    combines its run from left to right, and the lanes combine pairwise, neighbours first.
 //!
 //! An operand that is not there is skipped; nothing is ever combined with an identity.
+//!
+//! A [stream](fold_stream), whose length shows at its end, is cut into pieces of a fixed length, each folded as above with
+//! [chunks of one length](Shape::of_piece), and their values combine from left to right.
 
 use core::ops::Range;
 
@@ -47,6 +50,9 @@ const SHORT_CHUNK: u64 = SHORT_GROUPS as u64 * VECTORS_A_GROUP;
 
 /// The most chunks: enough to fill a device, few enough to fold quickly.
 pub const MAX_CHUNKS: u64 = 256;
+
+/// Chunks in a piece of a stream.
+pub const PIECE_CHUNKS: u64 = 2048;
 
 /// Lanes over which the chunks' values fold, and which share a tile of operands that keep their order.
 pub const FOLD_LANES: u32 = 32;
@@ -95,6 +101,21 @@ impl Shape {
         Shape { n, vector, groups, chunk, chunks: n.div_ceil(chunk) }
     }
 
+    /// The tree for `n` items of a stream that begin a piece of it: at most [`PIECE_CHUNKS`] chunks, all as the chunks of the
+    /// shortest long array.
+    ///
+    /// ```
+    /// use warpfold_monoid::tree::Shape;
+    ///
+    /// let piece = Shape::of_piece(20_000, 4);
+    /// assert_eq!((piece.lanes(), piece.chunk, piece.chunks), (2048, 8192, 3));
+    /// ```
+    pub const fn of_piece(n: u64, item_size: usize) -> Shape {
+        let vector = vector_len(item_size) as u32;
+        let chunk = ONE_CHUNK * vector as u64;
+        Shape { n, vector, groups: MAX_GROUPS, chunk, chunks: n.div_ceil(chunk) }
+    }
+
     /// Lanes in a chunk.
     pub const fn lanes(&self) -> u64 {
         self.groups as u64 * self.vector as u64
@@ -112,7 +133,12 @@ impl Shape {
 
     /// Where operands keep their order: items in a part of a chunk, whole tiles.
     pub const fn part(&self) -> u64 {
-        if self.chunks <= 1 { self.tile() } else { self.chunk / (self.groups / FOLD_LANES) as u64 }
+        if self.chunks <= 1 { self.tile() } else { self.part_of_many() }
+    }
+
+    /// The same of a chunk that is one of several, or may become so.
+    const fn part_of_many(&self) -> u64 {
+        self.chunk / (self.groups / FOLD_LANES) as u64
     }
 
     /// Where operands keep their order: neighbouring chunks whose values one lane combines.
@@ -168,25 +194,61 @@ pub fn fold<Op: Monoid>(op: &Op, n: u64, item: &dyn Fn(u64) -> Op::Item) -> Opti
 
 /// The same with a shape of one's own making, for tests.
 pub fn fold_shape<Op: Monoid>(op: &Op, shape: &Shape, item: &dyn Fn(u64) -> Op::Item) -> Option<Op::Acc> {
+    fold_from(op, shape, shape.part(), 0, item)
+}
+
+/// The same of items whose indices count from `base`, chunks in parts of so many items where operands keep their order.
+fn fold_from<Op: Monoid>(
+    op: &Op,
+    shape: &Shape,
+    part: u64,
+    base: u64,
+    item: &dyn Fn(u64) -> Op::Item,
+) -> Option<Op::Acc> {
     const { limits::check::<Op>() };
     if shape.n == 0 {
         return None;
     }
-    Some(if Op::COMMUTATIVE { fold_lanes(op, shape, item) } else { fold_in_order(op, shape, item) })
+    Some(if Op::COMMUTATIVE {
+        fold_lanes(op, shape, base, item)
+    } else {
+        fold_in_order(op, shape, part, base, item)
+    })
+}
+
+/// The unfinished value of a stream of `n` items, `None` for no items; `item(i)` reads item `i < n`.
+///
+/// How the items came, in which batches, is not asked.
+pub fn fold_stream<Op: Monoid>(op: &Op, n: u64, item: &dyn Fn(u64) -> Op::Item) -> Option<Op::Acc> {
+    let size = size_of::<Op::Item>();
+    let piece = PIECE_CHUNKS * Shape::of_piece(0, size).chunk;
+    let mut acc = None;
+    let mut base = 0;
+    while base < n {
+        let len = if piece < n - base { piece } else { n - base };
+        let shape = Shape::of_piece(len, size);
+        let value = fold_from(op, &shape, shape.part_of_many(), base, &|i| item(base + i));
+        acc = match (acc, value) {
+            (Some(acc), Some(value)) => Some(op.combine(acc, value)),
+            (acc, value) => acc.or(value),
+        };
+        base += len;
+    }
+    acc
 }
 
 /// Any order of operands will do: lanes take every so many items.
-fn fold_lanes<Op: Monoid>(op: &Op, shape: &Shape, item: &dyn Fn(u64) -> Op::Item) -> Op::Acc {
+fn fold_lanes<Op: Monoid>(op: &Op, shape: &Shape, base: u64, item: &dyn Fn(u64) -> Op::Item) -> Op::Acc {
     let chunk_value = |k: u64| {
         let range = shape.chunk_range(k);
         let lanes = shape.lanes();
         let present = lanes.min(range.end - range.start);
         pairwise(op, present, &|lane| {
             let first = range.start + lane;
-            let mut acc = op.lift(item(first), first);
+            let mut acc = op.lift(item(first), base + first);
             let mut i = first + lanes;
             while i < range.end {
-                acc = op.push(acc, item(i), i);
+                acc = op.push(acc, item(i), base + i);
                 i += lanes;
             }
             acc
@@ -205,7 +267,13 @@ fn fold_lanes<Op: Monoid>(op: &Op, shape: &Shape, item: &dyn Fn(u64) -> Op::Item
 }
 
 /// Operands keep their order.
-fn fold_in_order<Op: Monoid>(op: &Op, shape: &Shape, item: &dyn Fn(u64) -> Op::Item) -> Op::Acc {
+fn fold_in_order<Op: Monoid>(
+    op: &Op,
+    shape: &Shape,
+    part: u64,
+    base: u64,
+    item: &dyn Fn(u64) -> Op::Item,
+) -> Op::Acc {
     // The pieces of `start..end`, `len` long each, that there are, and number `k` of them.
     let pieces = |range: &Range<u64>, len: u64| (range.end - range.start).div_ceil(len);
     let piece = |range: &Range<u64>, len: u64, k: u64| {
@@ -213,9 +281,9 @@ fn fold_in_order<Op: Monoid>(op: &Op, shape: &Shape, item: &dyn Fn(u64) -> Op::I
         start..range.end.min(start + len)
     };
     let strip_value = |strip: Range<u64>| {
-        let mut acc = op.lift(item(strip.start), strip.start);
+        let mut acc = op.lift(item(strip.start), base + strip.start);
         for i in strip.start + 1..strip.end {
-            acc = op.push(acc, item(i), i);
+            acc = op.push(acc, item(i), base + i);
         }
         acc
     };
@@ -232,7 +300,7 @@ fn fold_in_order<Op: Monoid>(op: &Op, shape: &Shape, item: &dyn Fn(u64) -> Op::I
         acc
     };
     let chunk_value = |k: u64| {
-        let (chunk, len) = (shape.chunk_range(k), shape.part());
+        let (chunk, len) = (shape.chunk_range(k), part);
         pairwise(op, pieces(&chunk, len), &|k| part_value(piece(&chunk, len, k)))
     };
     let chunks = 0..shape.chunks;

@@ -11,6 +11,7 @@ mod csv;
 mod dot;
 mod floats;
 mod integers;
+mod keys;
 mod layout;
 mod npy;
 mod results;

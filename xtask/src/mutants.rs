@@ -58,6 +58,18 @@ const KEYS: Suite = Suite {
     folder: "host",
 };
 
+/// Those of streams and of arrays in parts.
+const SINKS: Suite = Suite {
+    build: &["--package", "warpfold-host", "--no-default-features", "--test", "sinks"],
+    folder: "host",
+};
+
+/// Those of scans.
+const SCANS: Suite = Suite {
+    build: &["--package", "warpfold-host", "--no-default-features", "--test", "scan_sim"],
+    folder: "host",
+};
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct List {
@@ -82,6 +94,9 @@ struct Mutant {
     /// Which occurrence is replaced, from 1.
     #[serde(default = "one")]
     nth: usize,
+    /// Is it about parts of more, which the tests of sinks find?
+    #[serde(default)]
+    part: bool,
 }
 
 fn one() -> usize {
@@ -92,9 +107,11 @@ impl Mutant {
     /// The tests that must find it.
     fn suite(&self) -> &'static Suite {
         match self.file.as_str() {
+            _ if self.part => &SINKS,
             "tags.rs" | "scan/runs.rs" => &KEYS,
             "beside.rs" => &SEGMENTS,
             file if file.starts_with("segments/") => &SEGMENTS,
+            file if file.starts_with("scan") => &SCANS,
             _ => &KERNELS,
         }
     }
@@ -145,7 +162,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let copy = Copy::new(workspace)?;
     let limit = Duration::from_secs(options.timeout);
 
-    for suite in [&KERNELS, &SEGMENTS] {
+    for suite in [&KERNELS, &SEGMENTS, &SCANS, &KEYS, &SINKS] {
         if !mutants.iter().any(|mutant| std::ptr::eq(mutant.suite(), suite)) {
             continue;
         }
@@ -328,7 +345,7 @@ fn test_programs(messages: &str) -> Vec<String> {
 }
 
 /// The simulator's detectors, by words of their reports; earlier entries are more specific.
-const DETECTORS: [(&str, &str); 16] = [
+const DETECTORS: [(&str, &str); 18] = [
     ("does not name the calling lane", "caller not in the mask"),
     ("which the mask", "shuffle from an unnamed lane"),
     (" names lane ", "absent lane"),
@@ -345,6 +362,8 @@ const DETECTORS: [(&str, &str); 16] = [
     ("the ticket is reset", "ticket left behind"),
     (" failed: n = ", "wrong bits"),
     (" segments of ", "wrong bits"),
+    (" items, ", "wrong bits"),
+    (", line ", "wrong bits"),
 ];
 
 /// Which tests failed and what found it, from the output of a test program; `None` if no test is named.
@@ -397,6 +416,7 @@ mod tests {
             replace: "x".into(),
             of,
             nth,
+            part: false,
         };
         assert_eq!(mutant(2, 1).apply("ab-ab").unwrap(), "x-ab");
         assert_eq!(mutant(2, 2).apply("ab-ab").unwrap(), "ab-x");

@@ -7,8 +7,12 @@
 //! first the maximum, then the sum, with operators that warpfold has (a user's own would do as well). Blocks and rows
 //! may have any size. The same source runs on the GPU, compiled by `build.rs` with the feature `cuda`, and in the
 //! simulator, where `tests/softmax.rs` checks it.
+//!
+//! [`pipeline`] is another: a source, a filter, an expander and a sink in one kernel.
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx))]
+
+pub mod pipeline;
 
 use warpfold_gpu_kernels::block;
 use warpfold_monoid::{Max, Monoid, Sum};

@@ -300,9 +300,14 @@ pub unsafe fn runs<K, E, Op, const VK: usize, const UK: usize, const V: usize, c
         let value = unsafe { shuffle_idx(FULL, totals, present - 1) };
         let (mut before, mut behind) = (value, value);
         if chained {
-            let at = Place { row: 0, tile, tiles: params.tiles, lane, epoch };
+            let at = Place { tile, last: tile + 1 == params.tiles, whole: true, lane, epoch };
+            let ledger = RowLedger::<RunsSoFar<Op::Acc>> {
+                first: params.records,
+                tiles: params.tiles,
+                acc: PhantomData,
+            };
             // SAFETY: the whole warp is here, and the tiles before this one have been drawn before it.
-            (before, behind) = unsafe { look_back(op, params.records, at, None, value) };
+            (before, behind) = unsafe { look_back(op, ledger, at, None, value) };
         }
         if lane < present {
             let warp_behind = if lane == warps - 1 {

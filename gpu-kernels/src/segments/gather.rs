@@ -17,7 +17,11 @@ use warpfold_simt::{
 };
 
 use super::{THREADS, let_next_start, operator, rows};
-use crate::{block, device::ReduceParams, lanes, warp};
+use crate::{
+    block,
+    device::{Part, ReduceParams},
+    lanes, warp,
+};
 
 /// The most axes, of those kept and of those reduced.
 pub const MAX_AXES: usize = 6;
@@ -200,6 +204,7 @@ pub unsafe fn gather<Op: Monoid, const V: usize>(
                     chunk: params.chunk,
                     chunks: params.chunks,
                     groups,
+                    part: Part::WHOLE,
                     op,
                 };
                 if thread == 0 {

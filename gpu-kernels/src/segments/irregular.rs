@@ -375,6 +375,7 @@ pub unsafe fn units<Op: Monoid, const V: usize, const U: usize>(
         chunk: unit.chunk,
         chunks: unit.chunks,
         groups: params.groups,
+        part: device::Part::WHOLE,
         op: operator(&params.op, unit.segment, true),
     };
     let first = unit.index as u64 * unit.chunk;

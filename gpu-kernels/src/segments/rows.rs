@@ -87,6 +87,7 @@ impl<Op: Monoid> RowParams<Op> {
             chunk: self.chunk,
             chunks: self.chunks,
             groups: self.groups,
+            part: device::Part::WHOLE,
             op: operator(&self.op, row, true),
         }
     }

@@ -4,6 +4,7 @@ mod level;
 pub(crate) mod runs;
 pub(crate) mod scans;
 mod segments;
+pub(crate) mod stream;
 #[cfg(target_arch = "x86_64")]
 mod sums;
 pub(crate) mod tags;
@@ -131,14 +132,14 @@ fn fold<Op: Monoid>(
 ) {
     let chunks = shape.chunks as usize;
     let mut all = vec![ops[0].identity(); ops.len() * chunks];
-    each_chunk(&Chunked { level, ops, shape, values: Places::new(&mut all) }, shape, arrays);
+    each_chunk(&Chunked { level, ops, shape, values: Places::new(&mut all) }, shape, arrays, 0);
     for (j, (op, values)) in ops.iter().zip(all.chunks(chunks)).enumerate() {
         put(j, fold_chunks(op, values.to_vec(), shape));
     }
 }
 
-/// Has every chunk of every array folded, several at once.
-fn each_chunk<T: Plain>(folder: &dyn OnChunks<T>, shape: &Shape, arrays: Chunks<'_, T>) {
+/// Has every chunk of every array folded, several at once. The arrays' first items have that index.
+fn each_chunk<T: Plain>(folder: &dyn OnChunks<T>, shape: &Shape, arrays: Chunks<'_, T>, index: u64) {
     let count = folder.count();
     let worker = || -> Box<dyn FnMut(usize) + '_> {
         let (mut worker, mut gathered) = (folder.worker(), Vec::new());
@@ -155,7 +156,8 @@ fn each_chunk<T: Plain>(folder: &dyn OnChunks<T>, shape: &Shape, arrays: Chunks<
             };
             for j in 0..count {
                 let start = start + j as u64 * pitch;
-                worker(j, k, items, Piece { start, len: range.end - range.start, index: range.start });
+                let len = range.end - range.start;
+                worker(j, k, items, Piece { start, len, index: index + range.start });
             }
         })
     };

@@ -22,6 +22,35 @@ pub(crate) fn reduce<T: Tag, Op: Monoid>(
     values: &[Op::Item],
     results: &mut [Op::Output],
 ) -> Result<Option<u64>, Error> {
+    let finish = |value: Option<Op::Acc>, _: Op::Output| match value {
+        Some(value) => op.finish(value),
+        None => op.finish_empty(),
+    };
+    reduce_with(op, k, tags, values, 0, results, &finish)
+}
+
+/// Adds to the values of `k` tags what there is of each, on its right; the first item has that index. Else the same.
+pub(crate) fn add<T: Tag, Op: Monoid>(
+    op: &Op,
+    k: u64,
+    tags: &[T],
+    values: &[Op::Item],
+    index: u64,
+    kept: &mut [Option<Op::Acc>],
+) -> Result<Option<u64>, Error> {
+    reduce_with(op, k, tags, values, index, kept, &|value, before| both(op, before, value))
+}
+
+/// Makes something of each tag's value and of what is in its place.
+fn reduce_with<T: Tag, Op: Monoid, R: Copy + Send>(
+    op: &Op,
+    k: u64,
+    tags: &[T],
+    values: &[Op::Item],
+    index: u64,
+    results: &mut [R],
+    finish: &(dyn Fn(Option<Op::Acc>, R) -> R + Sync),
+) -> Result<Option<u64>, Error> {
     let shape = TagShape::of::<Op>(values.len() as u64, k);
     let entry = size_of::<Option<Op::Acc>>() as u64;
     let needed = k.saturating_mul(shape.chunks).saturating_mul(entry);
@@ -36,7 +65,7 @@ pub(crate) fn reduce<T: Tag, Op: Monoid>(
             Box::new(move |c| {
                 let (start, end) = shape.chunk_ends(c as u64);
                 let (at, to) = (start as usize, end as usize);
-                let chunk = chunk_value(op, shape, start, &tags[at..to], &values[at..to]);
+                let chunk = chunk_value(op, shape, index + start, &tags[at..to], &values[at..to]);
                 // SAFETY: the chunk's own places.
                 unsafe {
                     failed.put(c, chunk.is_none());
@@ -61,18 +90,15 @@ pub(crate) fn reduce<T: Tag, Op: Monoid>(
             for (lane, run) in lanes.iter_mut().zip(runs) {
                 *lane = run.iter().fold(None, |value, (chunk, _)| both(op, value, chunk[tag]));
             }
-            let result = match pairwise_present(op, &mut lanes[..count]) {
-                Some(value) => op.finish(value),
-                None => op.finish_empty(),
-            };
+            let value = pairwise_present(op, &mut lanes[..count]);
             // SAFETY: the tag's own place.
-            unsafe { places.put(tag, result) };
+            unsafe { places.put(tag, finish(value, places.get(tag))) };
         })
     });
     Ok(chunks.iter().find_map(|&(_, bad)| bad))
 }
 
-/// A chunk that begins at item `start`; `None` without memory for it.
+/// A chunk whose first item has the index `start`; `None` without memory for it.
 fn chunk_value<T: Tag, Op: Monoid>(
     op: &Op,
     shape: &TagShape,

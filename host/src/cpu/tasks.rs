@@ -39,6 +39,17 @@ impl<'a, T: Copy> Places<'a, T> {
         Places { first: slice.as_mut_ptr(), len: slice.len(), slice: PhantomData }
     }
 
+    /// Reads a value.
+    ///
+    /// # Safety
+    ///
+    /// No other thread uses that place meanwhile.
+    pub(super) unsafe fn get(&self, place: usize) -> T {
+        assert!(place < self.len);
+        // SAFETY: a place in the slice, which is this thread's.
+        unsafe { self.first.add(place).read() }
+    }
+
     /// Writes a value.
     ///
     /// # Safety

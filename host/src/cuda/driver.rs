@@ -10,7 +10,8 @@ use std::{
 };
 
 use cust::sys::{
-    CUcontext, CUdevice, CUdeviceptr, CUfunction, CUgraph, CUgraphNode, CUmodule, CUstream, CUuserObject,
+    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphNode, CUmodule, CUstream,
+    CUuserObject,
 };
 
 use crate::Error;
@@ -145,6 +146,12 @@ functions! {
     fn cuMemHostGetDevicePointer_v2(address: *mut CUdeviceptr, host: *mut c_void, flags: c_uint);
     fn cuMemcpyHtoDAsync_v2(to: CUdeviceptr, from: *const c_void, bytes: usize, stream: CUstream);
     fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: CUdeviceptr, bytes: usize, stream: CUstream);
+    fn cuMemcpyDtoDAsync_v2(to: CUdeviceptr, from: CUdeviceptr, bytes: usize, stream: CUstream);
+    fn cuEventCreate(event: *mut CUevent, flags: c_uint);
+    fn cuEventDestroy_v2(event: CUevent);
+    fn cuEventRecord(event: CUevent, stream: CUstream);
+    fn cuEventSynchronize(event: CUevent);
+    fn cuStreamWaitEvent(stream: CUstream, event: CUevent, flags: c_uint);
     fn cuMemsetD8Async(address: CUdeviceptr, value: u8, count: usize, stream: CUstream);
     fn cuPointerGetAttribute(value: *mut c_void, attribute: c_uint, address: CUdeviceptr);
     fn cuStreamCreate(stream: *mut CUstream, flags: c_uint);

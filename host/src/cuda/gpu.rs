@@ -13,6 +13,7 @@ use std::{
 use cust::sys::{CUdeviceptr, CUstream};
 
 use super::{
+    array::Pump,
     context::Context,
     driver::{self, Doing},
     kernels::Loaded,
@@ -28,7 +29,7 @@ const PORTABLE_AND_MAPPED: c_uint = 1 | 2;
 /// A place for a result has at least this many bytes.
 const RESULT_BYTES: usize = 256;
 /// Input buffers up to this many bytes are kept for the next host slice.
-const KEPT_BYTES: usize = 64 << 20;
+pub(super) const KEPT_BYTES: usize = 64 << 20;
 
 /// A device with what an engine keeps for it.
 pub(crate) struct Gpu {
@@ -42,6 +43,7 @@ pub(crate) struct Gpu {
     kernels: Mutex<HashMap<(TypeId, Family), Arc<Loaded>>>,
     results: Mutex<Vec<HostResult>>,
     lanes: Mutex<Vec<Lane>>,
+    pumps: Mutex<Vec<Pump>>,
     // Last, so that it outlives what was made in it.
     pub(crate) context: Arc<Context>,
 }
@@ -67,6 +69,7 @@ impl Gpu {
             kernels: Mutex::default(),
             results: Mutex::default(),
             lanes: Mutex::default(),
+            pumps: Mutex::default(),
             context,
         })
     }
@@ -139,6 +142,31 @@ impl Gpu {
         }
         lock(&self.lanes).push(lane);
         Ok(result)
+    }
+
+    /// One of the idle pumps that will do, the others freed.
+    pub(super) fn take_pump(&self, serves: impl Fn(&Pump) -> bool) -> Option<Pump> {
+        let idle = std::mem::take(&mut *lock(&self.pumps));
+        let mut found = None;
+        for pump in idle {
+            if found.is_none() && serves(&pump) {
+                found = Some(pump);
+            }
+        }
+        found
+    }
+
+    /// Keeps an idle pump for the next array, unless there is another: they take much memory.
+    pub(super) fn keep_pump(&self, pump: Pump) {
+        let mut idle = lock(&self.pumps);
+        if idle.is_empty() {
+            idle.push(pump);
+        }
+    }
+
+    /// Frees idle pumps.
+    pub(crate) fn trim_pumps(&self) {
+        drop(self.take_pump(|_| false));
     }
 
     /// A workspace of a pool for a launch on a stream (none for no bytes), and whether the stream is being captured: then the

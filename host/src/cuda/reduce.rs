@@ -3,12 +3,13 @@
 use std::{mem::MaybeUninit, ops::Range, ptr, sync::Arc};
 
 use cust::sys::{CUdeviceptr, CUstream};
+use warpfold_gpu_kernels::device::Part;
 use warpfold_monoid::Monoid;
 
 use super::{
-    DeviceView, Workspace,
+    CudaArray, DeviceView, Workspace,
     driver::{self, Doing},
-    gpu::Gpu,
+    gpu::{Gpu, KEPT_BYTES},
     kernels::Loaded,
 };
 use crate::{
@@ -24,8 +25,10 @@ const PIECE_BYTES: usize = 4 << 20;
 #[derive(Clone, Debug)]
 pub(crate) struct Launcher {
     pub(crate) gpu: Arc<Gpu>,
-    loaded: Arc<Loaded>,
+    pub(super) loaded: Arc<Loaded>,
     facts: DeviceFacts,
+    /// Device memory that host arrays may take, if it is limited.
+    pub(super) device_bytes: Option<u64>,
 }
 
 impl Launcher {
@@ -34,13 +37,14 @@ impl Launcher {
         loaded: Arc<Loaded>,
         facts: DeviceFacts,
         types: &Types,
+        device_bytes: Option<u64>,
     ) -> Result<Self, Error> {
         let bytes = types.array_bytes;
         if bytes > PARAMETER_BYTES {
             return Err(Error::OperatorTooLarge { bytes, limit: PARAMETER_BYTES });
         }
         debug_assert!(loaded.is_of(&gpu.context));
-        Ok(Launcher { gpu, loaded, facts })
+        Ok(Launcher { gpu, loaded, facts, device_bytes })
     }
 
     pub(crate) fn plan(&self, n: u64, layout: OperatorLayout) -> Result<ReducePlan, Error> {
@@ -148,6 +152,21 @@ impl Launcher {
         let too_large = Error::DeviceMemory { needed: u64::MAX, free: 0, total: context.info.memory_bytes };
         let bytes = n.checked_mul(item_bytes as u64).and_then(|bytes| usize::try_from(bytes).ok());
         let bytes = bytes.ok_or(too_large)?;
+        let plan = self.plan(n, op.types.layout)?;
+        let most = self.device_bytes.map_or(KEPT_BYTES as u64, |limit| limit.min(KEPT_BYTES as u64));
+        if plan.strategy == Strategy::LongChunks && bytes as u64 > most {
+            let mut array = CudaArray::new(self, op, plan.shape)?;
+            let piece = if as_one { n } else { (PIECE_BYTES / item_bytes.max(1)).max(1) as u64 };
+            let mut next = 0;
+            while next < n {
+                let end = n.min(next.saturating_add(piece));
+                // SAFETY: a run of items, copied before the next is asked for.
+                unsafe { array.push(op, run(next..end), end - next)? };
+                next = end;
+            }
+            // SAFETY: an output's place.
+            return unsafe { array.finish(op, output) };
+        }
         let _current = context.enter_or_error()?;
         self.gpu.with_lane(bytes, |lane| {
             let wait = || {
@@ -237,6 +256,7 @@ impl Launcher {
             chunk: plan.shape.chunk,
             chunks: plan.grid,
             groups: plan.shape.groups,
+            part: Part::WHOLE,
             op: NOTHING,
         });
         // Captured, long reductions gain nothing by an early start, and lose up to 2 %.

@@ -1,10 +1,13 @@
 //! Launching scans.
 
-use std::{ptr, sync::Arc};
+use std::{any::TypeId, ptr, sync::Arc};
 
 use cust::sys::{CUdeviceptr, CUstream};
-use warpfold_gpu_kernels::scan::ScanParams;
-use warpfold_monoid::Monoid;
+use warpfold_gpu_kernels::{
+    export::{Export, Family},
+    scan::{record_pairs, segments::fits},
+};
+use warpfold_monoid::{Monoid, scan::Tiling};
 
 use super::{
     driver::{self, Doing},
@@ -15,8 +18,12 @@ use super::{
 };
 use crate::{
     Error,
-    plan::{DeviceFacts, PARAMETER_BYTES, scans::ScanPlan},
-    scans::{Lines, Setting},
+    module::Kernels,
+    plan::{
+        DeviceFacts, PARAMETER_BYTES,
+        scans::{Bounds, Count, ScanPlan, Work},
+    },
+    scans::{Lines, Memory, Params, Setting},
 };
 
 /// Where a workspace's records begin: the counter has the bytes before to itself.
@@ -30,6 +37,8 @@ const PAIR: u64 = size_of::<[u64; 2]>() as u64;
 pub(crate) struct ScanLauncher {
     pub(crate) gpu: Arc<Gpu>,
     loaded: Arc<Loaded>,
+    /// Those for many lines, which are loaded when they are needed first.
+    lines: Option<(Kernels, &'static Export)>,
     facts: DeviceFacts,
 }
 
@@ -37,58 +46,77 @@ impl ScanLauncher {
     pub(crate) fn new<Op: Monoid>(
         gpu: Arc<Gpu>,
         loaded: Arc<Loaded>,
+        lines: Option<(Kernels, &'static Export)>,
         facts: DeviceFacts,
     ) -> Result<Self, Error> {
-        let bytes = size_of::<ScanParams<Op>>();
+        let bytes = Params::<Op>::BYTES;
         if bytes > PARAMETER_BYTES {
             return Err(Error::OperatorTooLarge { bytes, limit: PARAMETER_BYTES });
         }
         debug_assert!(loaded.is_of(&gpu.context));
-        Ok(ScanLauncher { gpu, loaded, facts })
+        // A table may list what was not built for devices.
+        let built = |(kernels, export): &(Kernels, &'static Export)| {
+            kernels.modules.iter().any(|module| module.name == export.name)
+        };
+        Ok(ScanLauncher { gpu, loaded, lines: lines.filter(built), facts })
     }
 
-    fn workspace_bytes(plan: &ScanPlan) -> u64 {
-        plan.pairs.saturating_mul(PAIR).saturating_add(RECORDS)
+    /// Are there kernels for segments of any lengths?
+    pub(crate) fn scans_segments<Op: Monoid>(&self) -> bool {
+        self.lines.is_some() && const { fits::<Op>() }
     }
 
-    /// Lays a workspace ready for one capture.
-    pub(crate) fn warm_up<Op: Monoid>(&self, lines: &Lines) -> Result<(), Error> {
+    fn workspace_bytes(pairs: u64) -> u64 {
+        pairs.saturating_mul(PAIR).saturating_add(RECORDS)
+    }
+
+    /// Lays a workspace ready for one capture of any scan of up to `n` items.
+    pub(crate) fn warm_up<Op: Monoid>(&self, n: u64) -> Result<(), Error> {
         let gpu = &self.gpu;
-        let plan = ScanPlan::new::<Op>(lines, &self.facts)?;
+        // The most that columns of a window and an item need: two windows, a tile and a group.
+        let windows = n.div_ceil(const { Tiling::of::<Op>() }.warp() as u64);
+        let each = record_pairs(size_of::<Op::Acc>()) as u64;
+        let pairs = windows.saturating_add(1).saturating_mul(4 * each);
         let _current = gpu.context.enter_or_error()?;
-        gpu.scan_pool.add_spare(Block::new_all_zero(&gpu.context, Self::workspace_bytes(&plan))?);
+        gpu.scan_pool.add_spare(Block::new_all_zero(&gpu.context, Self::workspace_bytes(pairs))?);
         Ok(())
     }
 
-    /// Enqueues a scan of lines that begin at `input`, the first result going to `output`.
+    /// Enqueues a scan of what begins at `input`, the first result going to `output`.
     ///
     /// # Safety
     ///
     /// `stream` is a live stream of the context (or the default one). Until the work has finished (in every run of the
-    /// graph, if the stream is being captured) all items are readable and not written, and all results writable and not
-    /// used otherwise; they are the same memory, item for item, or do not overlap.
+    /// graph, if the stream is being captured) all items, and segments' bounds, are readable and not written, and all results
+    /// writable and not used otherwise; they are the same memory, item for item, or do not overlap. Offsets never decrease,
+    /// and none is more than the array's length.
     pub(crate) unsafe fn enqueue<Op: Monoid>(
         &self,
         op: Op,
         setting: &Setting<Op::Acc>,
         input: CUdeviceptr,
         output: CUdeviceptr,
-        lines: &Lines,
+        work: &Work<'_>,
         stream: CUstream,
     ) -> Result<(), Error> {
         aligned_to(input, align_of::<Op::Item>())?;
         aligned_to(output, align_of::<Op::Output>())?;
-        if lines.items() == 0 {
+        if work.items() == 0 {
             return Ok(());
         }
-        let plan = ScanPlan::new::<Op>(lines, &self.facts)?;
-        let (gpu, context, bytes) = (&self.gpu, &self.gpu.context, Self::workspace_bytes(&plan));
+        let plan = ScanPlan::new::<Op>(work, &self.facts, self.lines.is_some())?;
+        let (gpu, context, bytes) = (&self.gpu, &self.gpu.context, Self::workspace_bytes(plan.pairs));
+        let (kernel, by_lines) = plan.kernel(setting.form.reverse);
         let _current = context.enter_or_error()?;
+        let loaded = match self.lines.filter(|_| by_lines) {
+            Some(lines) => &gpu.kernels(TypeId::of::<Op>(), Family::ScanLines, &|| Ok(lines))?,
+            None => &self.loaded,
+        };
         // SAFETY: a live stream, by the caller's promise; the context is current.
         let capturing = unsafe { context.is_capturing(stream)? };
         // SAFETY: as above.
         let block = unsafe {
-            match (capturing, plan.chained()) {
+            match (capturing, plan.chained) {
                 (true, chained) => gpu.give_to_graph(stream, |capture| {
                     if chained {
                         gpu.scan_pool.of_capture(stream, capture, bytes).map(Some)
@@ -101,25 +129,55 @@ impl ScanLauncher {
             }
         };
         let base = block.as_ref().map_or(0, |block| block.address());
-        let room = block.as_ref().map_or(0, |block| (block.bytes() - RECORDS) / PAIR);
-        let ends =
-            (ptr::with_exposed_provenance(input as usize), ptr::with_exposed_provenance_mut(output as usize));
-        let counter = ptr::with_exposed_provenance_mut(base as usize);
-        let records = ptr::with_exposed_provenance_mut((base + RECORDS) as usize);
-        let params = setting.params(op, lines, &plan, ends, counter, (records, room));
-        let (shape, n, bytes) = ((plan.grid, plan.block), lines.items(), size_of::<Op::Item>());
+        let memory = Memory {
+            input: ptr::with_exposed_provenance(input as usize),
+            output: ptr::with_exposed_provenance_mut(output as usize),
+            counter: ptr::with_exposed_provenance_mut(base as usize),
+            records: ptr::with_exposed_provenance_mut((base + RECORDS) as usize),
+            capacity: block.as_ref().map_or(0, |block| (block.bytes() - RECORDS) / PAIR),
+        };
+        let params = setting.params(op, work, &plan, memory);
+        let (shape, n, bytes) = ((plan.grid, plan.block), work.items(), size_of::<Op::Item>());
         let over = || format!(" over {n} items of {bytes} bytes");
         // SAFETY: the parameters of this operator's kernel, whose descriptor was compared; what they point to is the caller's
         // promise and the workspace's size.
-        let launched = unsafe {
-            self.loaded.launch(setting.kernel(), shape, ptr::from_ref(&params).cast(), stream, true, over)
-        };
+        let launched = unsafe { loaded.launch(kernel, shape, params.as_ptr(), stream, true, over) };
         launched.inspect_err(|_| {
             if capturing {
                 gpu.scan_pool.discard_captured(stream);
-            } else if plan.chained() {
+            } else if plan.chained {
                 // SAFETY: a live stream, by the caller's promise.
                 unsafe { gpu.scan_pool.discard(context, stream) };
+            }
+        })
+    }
+
+    /// Scans segments of items, which are copied to the device with their offsets, and copies the results back.
+    pub(crate) fn segments<Op: Monoid>(
+        &self,
+        op: Op,
+        setting: &Setting<Op::Acc>,
+        items: &[Op::Item],
+        offsets: &[u64],
+        results: &mut [Op::Output],
+    ) -> Result<(), Error> {
+        let (bytes, offset_bytes) = (size_of_val(items), size_of_val(offsets));
+        let at_offsets = bytes.next_multiple_of(256);
+        let at = at_offsets + offset_bytes.next_multiple_of(256);
+        let _current = self.gpu.context.enter_or_error()?;
+        self.gpu.with_lane(at + size_of_val(results), |lane| {
+            let from = lane.address();
+            let (bounds, to) = (from + at_offsets as u64, from + at as u64);
+            let segments = Bounds { offsets: bounds, count: Count::Known(offsets.len() as u64 - 1) };
+            let work = Work::Segments { len: items.len() as u64, segments };
+            // SAFETY: the buffer has room for all of them, which outlive the wait.
+            unsafe {
+                driver::cuMemcpyHtoDAsync_v2(from, items.as_ptr().cast(), bytes, lane.stream)
+                    .doing(|| format!("copying {bytes} bytes to the device"))?;
+                driver::cuMemcpyHtoDAsync_v2(bounds, offsets.as_ptr().cast(), offset_bytes, lane.stream)
+                    .doing(|| format!("copying {offset_bytes} bytes of offsets to the device"))?;
+                let done = self.enqueue(op, setting, from, to, &work, lane.stream);
+                self.fetch(done, to, results, lane.stream)
             }
         })
     }
@@ -151,7 +209,7 @@ impl ScanLauncher {
                     driver::cuMemcpyHtoDAsync_v2(from, items.as_ptr().cast(), bytes, lane.stream)
                         .doing(|| format!("copying {bytes} bytes to the device"))?;
                 }
-                let done = self.enqueue(op, setting, from, to, lines, lane.stream);
+                let done = self.enqueue(op, setting, from, to, &Work::Lines(lines), lane.stream);
                 self.fetch(done, to, results, lane.stream)
             }
         })
@@ -175,7 +233,7 @@ impl ScanLauncher {
                     driver::cuMemcpyHtoDAsync_v2(at, items.as_ptr().cast(), bytes, lane.stream)
                         .doing(|| format!("copying {bytes} bytes to the device"))?;
                 }
-                let done = self.enqueue(op, setting, at, at, lines, lane.stream);
+                let done = self.enqueue(op, setting, at, at, &Work::Lines(lines), lane.stream);
                 self.fetch(done, at, items, lane.stream)
             }
         })

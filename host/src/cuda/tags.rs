@@ -7,6 +7,7 @@ use warpfold_gpu_kernels::tags::{FOLD_THREADS, TagParams};
 use warpfold_monoid::Monoid;
 
 use super::{
+    CudaTags,
     driver::{self, Doing},
     gpu::Gpu,
     kernels::Loaded,
@@ -24,7 +25,7 @@ use crate::{
 /// An operator's kernels for reductions by tag, ready to launch.
 #[derive(Clone, Debug)]
 pub(crate) struct TagLauncher {
-    gpu: Arc<Gpu>,
+    pub(super) gpu: Arc<Gpu>,
     loaded: Arc<Loaded>,
     facts: DeviceFacts,
 }
@@ -73,6 +74,18 @@ impl<T> From<'_, T> {
     }
 }
 
+/// Where results go, and where the first tag out of range is noted; 0 for neither. In place of results, values that are added
+/// to, and whether they are there.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Into {
+    pub(super) output: CUdeviceptr,
+    pub(super) first_bad: CUdeviceptr,
+    /// The index of the first item.
+    pub(super) base: u64,
+    pub(super) kept: CUdeviceptr,
+    pub(super) held: CUdeviceptr,
+}
+
 impl TagLauncher {
     pub(crate) fn new<Op: Monoid>(
         gpu: Arc<Gpu>,
@@ -91,6 +104,11 @@ impl TagLauncher {
     fn workspace_bytes<Op: Monoid>(plan: &TagPlan) -> (u64, u64) {
         let values = plan.partials.saturating_mul(size_of::<Op::Acc>() as u64).next_multiple_of(256);
         (values, values.saturating_add(plan.partials))
+    }
+
+    /// Room for the values of `k` tags of a stream.
+    pub(crate) fn sink<Op: Monoid>(&self, k: u64) -> Result<CudaTags, Error> {
+        CudaTags::new::<Op>(self, k)
     }
 
     /// Lays a workspace ready for one capture.
@@ -118,19 +136,38 @@ impl TagLauncher {
         (output, first_bad): (CUdeviceptr, CUdeviceptr),
         stream: CUstream,
     ) -> Result<(), Error> {
-        aligned_to(tags, align_of::<T>())?;
-        aligned_to(values, align_of::<Op::Item>())?;
         aligned_to(output, align_of::<Op::Output>())?;
         aligned_to(first_bad, align_of::<u64>())?;
-        let plan = TagPlan::new::<Op>(n, k, &self.facts)?;
-        let (value_bytes, bytes) = Self::workspace_bytes::<Op>(&plan);
-        let gpu = &self.gpu;
-        let _current = gpu.context.enter_or_error()?;
         if first_bad != 0 {
+            let _current = self.gpu.context.enter_or_error()?;
             // SAFETY: the caller's promise.
             unsafe { driver::cuMemsetD8Async(first_bad, 0xff, 8, stream) }
                 .doing(|| "making ready where the first tag out of range is noted")?;
         }
+        let into = Into { output, first_bad, ..Into::default() };
+        // SAFETY: the caller's promise.
+        unsafe { self.enqueue_into::<T, Op>(op, (n, k), (tags, values), into, stream) }
+    }
+
+    /// The same into any places, of which `first_bad` has been made ready.
+    ///
+    /// # Safety
+    ///
+    /// As for [`enqueue`](TagLauncher::enqueue).
+    pub(super) unsafe fn enqueue_into<T: Tag, Op: Monoid>(
+        &self,
+        op: Op,
+        (n, k): (u64, u64),
+        (tags, values): (CUdeviceptr, CUdeviceptr),
+        into: Into,
+        stream: CUstream,
+    ) -> Result<(), Error> {
+        aligned_to(tags, align_of::<T>())?;
+        aligned_to(values, align_of::<Op::Item>())?;
+        let plan = TagPlan::new::<Op>(n, k, &self.facts)?;
+        let (value_bytes, bytes) = Self::workspace_bytes::<Op>(&plan);
+        let gpu = &self.gpu;
+        let _current = gpu.context.enter_or_error()?;
         // SAFETY: a live stream, by the caller's promise; the context is current.
         let (block, captured) = unsafe { gpu.workspace(&gpu.tag_pool, stream, bytes)? };
         let base = block.as_ref().map_or(0, |block| block.address());
@@ -140,10 +177,13 @@ impl TagLauncher {
                 tags: tags as usize,
                 width: T::WIDTH,
                 values: values as usize,
-                output: output as usize,
+                output: into.output as usize,
                 partials: base as usize,
                 present: (base + value_bytes) as usize,
-                first_bad: first_bad as usize,
+                first_bad: into.first_bad as usize,
+                base: into.base,
+                kept: into.kept as usize,
+                held: into.held as usize,
             },
         );
         let over = || format!(" over {n} items of {} bytes, by {k} tags", size_of::<Op::Item>());

@@ -9,6 +9,7 @@ use crate::{
     Engine, Error, Input, cpu,
     segments::{room, side_by_side},
     sim::TagSimulator,
+    sink,
 };
 #[cfg(feature = "cuda")]
 use crate::{
@@ -170,6 +171,22 @@ impl<Op: Monoid> TagReducer<Op> {
         Ok(results)
     }
 
+    /// Room for a stream's values, where it runs.
+    pub(crate) fn sink(&self) -> Result<sink::tagged::Place<Op>, Error> {
+        Ok(match &self.place {
+            Place::Cpu => {
+                let (mut kept, k) = (Vec::new(), self.k as usize);
+                let needed = self.k.saturating_mul(size_of::<Option<Op::Acc>>() as u64);
+                kept.try_reserve_exact(k).map_err(|_| Error::HostMemory { needed })?;
+                kept.resize(k, None);
+                sink::tagged::Place::Cpu(kept)
+            }
+            Place::Sim(simulator) => sink::tagged::Place::Sim(simulator.sink::<Op>(self.k)?),
+            #[cfg(feature = "cuda")]
+            Place::Cuda(launcher) => sink::tagged::Place::Cuda(launcher.sink::<Op>(self.k)?),
+        })
+    }
+
     /// Is there a tag out of range, and is that an error?
     fn check(&self, bad: Option<(u64, i128)>) -> Result<(), Error> {
         match bad.filter(|_| !self.ignore) {
@@ -180,7 +197,7 @@ impl<Op: Monoid> TagReducer<Op> {
 }
 
 /// Are there as many tags, or keys, as values?
-pub(super) fn same_lengths(first: u64, other: u64) -> Result<(), Error> {
+pub(crate) fn same_lengths(first: u64, other: u64) -> Result<(), Error> {
     if first == other { Ok(()) } else { Err(Error::ColumnLengths { first, other }) }
 }
 

@@ -1,44 +1,168 @@
 //! The launch of a scan.
 
-use warpfold_gpu_kernels::scan::row_pairs;
+use warpfold_gpu_kernels::scan::{
+    columns::{self, Shape, column_pairs},
+    row_pairs,
+    segments::{self, cell, cell_pairs},
+};
 use warpfold_monoid::{Monoid, scan::Tiling};
 
 use super::DeviceFacts;
 use crate::{Error, scans::Lines};
 
+/// What is scanned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Work<'a> {
+    Lines(&'a Lines),
+    /// Segments of an array of so many items that follow one another.
+    Segments {
+        len: u64,
+        segments: Bounds,
+    },
+}
+
+/// Where segments begin and end, in the memory of whoever scans them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// The address of the first of their 64-bit offsets, of which there is one more than segments.
+    pub(crate) offsets: u64,
+    /// How many segments there are.
+    pub(crate) count: Count,
+}
+
+/// A number, or the address of one of 64 bits.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(feature = "cuda"), allow(dead_code))]
+pub(crate) enum Count {
+    Known(u64),
+    At(u64),
+}
+
+impl Work<'_> {
+    /// All items.
+    pub(crate) fn items(&self) -> u64 {
+        match self {
+            Work::Lines(lines) => lines.items(),
+            Work::Segments { len, .. } => *len,
+        }
+    }
+}
+
+/// How a scan is done: which kernel does it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Strategy {
+    /// A tile of a row to a block.
+    Tiles,
+    /// So many rows to a block.
+    Rows(u32),
+    /// A cell of the array to a block, whatever the segments' lengths are.
+    Cells,
+    /// Columns side by side.
+    Columns(Shape),
+}
+
 /// What a scan launches, and what it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ScanPlan {
-    /// Blocks: a tile each.
+    pub(crate) strategy: Strategy,
+    /// Blocks.
     pub(crate) grid: u32,
     /// Threads of a block.
     pub(crate) block: u32,
-    /// Tiles of a row.
+    /// Tiles of a row, or windows of a column.
     pub(crate) tiles: u32,
     /// Pairs of words of workspace.
     pub(crate) pairs: u64,
+    /// Do blocks wait for others?
+    pub(crate) chained: bool,
 }
 
 impl ScanPlan {
-    /// The launch for lines with at least one item.
-    pub(crate) fn new<Op: Monoid>(lines: &Lines, facts: &DeviceFacts) -> Result<ScanPlan, Error> {
+    /// The launch for work of at least one item, `by_lines` if there are kernels for many lines at once.
+    pub(crate) fn new<Op: Monoid>(
+        work: &Work<'_>,
+        facts: &DeviceFacts,
+        by_lines: bool,
+    ) -> Result<ScanPlan, Error> {
         let tiling = const { Tiling::of::<Op>() };
-        let (tiles, n) = (tiling.tiles(lines.n), lines.items());
-        let blocks = tiles.saturating_mul(lines.count);
+        let acc = size_of::<Op::Acc>();
+        let tile = tiling.tile();
+        let packs = by_lines && const { segments::fits::<Op>() };
+        let (strategy, blocks, tiles, pairs) = match *work {
+            Work::Segments { len, .. } => {
+                let cells = len.div_ceil(const { cell::<Op>() });
+                (Strategy::Cells, cells, 1, cells.saturating_mul(cell_pairs(acc)))
+            }
+            Work::Lines(lines) if packs && lines.count > 1 && lines.n <= tile / 2 && lines.are_rows() => {
+                let rows = tile / lines.n;
+                (Strategy::Rows(rows as u32), lines.count.div_ceil(rows), 1, 0)
+            }
+            Work::Lines(lines) if by_lines && lines.rows.inner > 1 && const { columns::fits::<Op>() } => {
+                let inner = lines.rows.inner;
+                let (shape, outer) = (Shape::new(tiling, lines.n, inner), lines.count / inner);
+                let windows = lines.n.div_ceil(tiling.warp() as u64).min(u32::MAX as u64) as u32;
+                let (sets, others) = if windows > 1 { (windows as u64, outer) } else { (outer, 1) };
+                let abreast = inner.div_ceil(shape.columns as u64);
+                let blocks = sets.div_ceil(shape.sets as u64).saturating_mul(others).saturating_mul(abreast);
+                let pairs = if windows > 1 { lines.count * column_pairs(acc, tiling, windows) } else { 0 };
+                (Strategy::Columns(shape), blocks, windows, pairs)
+            }
+            Work::Lines(lines) => {
+                let tiles = tiling.tiles(lines.n);
+                let pairs = if tiles > 1 { lines.count * row_pairs(acc, tiles as u32) } else { 0 };
+                (Strategy::Tiles, tiles.saturating_mul(lines.count), tiles as u32, pairs)
+            }
+        };
+        let n = work.items();
         if blocks > facts.max_grid_x as u64 {
             return Err(Error::GridTooLarge { n, blocks, limit: facts.max_grid_x });
         }
-        if tiling.threads > facts.max_threads_per_block {
+        let threads = if let Strategy::Columns(_) = strategy { columns::THREADS } else { tiling.threads };
+        if threads > facts.max_threads_per_block {
             let limit = facts.max_threads_per_block;
-            return Err(Error::BlockTooLarge { n, threads: tiling.threads, limit });
+            return Err(Error::BlockTooLarge { n, threads, limit });
         }
-        let (grid, tiles) = (blocks as u32, tiles as u32);
-        let pairs = if tiles > 1 { lines.count * row_pairs(size_of::<Op::Acc>(), tiles) } else { 0 };
-        Ok(ScanPlan { grid, block: tiling.threads, tiles, pairs })
+        let chained = strategy == Strategy::Cells || tiles > 1;
+        Ok(ScanPlan { strategy, grid: blocks as u32, block: threads, tiles, pairs, chained })
     }
 
-    /// Do tiles wait for others?
-    pub(crate) fn chained(&self) -> bool {
-        self.tiles > 1
+    /// The kernel that does it, and whether it is one for many lines.
+    pub(crate) fn kernel(&self, reverse: bool) -> (&'static str, bool) {
+        match (self.strategy, reverse) {
+            (Strategy::Tiles, false) => ("forward", false),
+            (Strategy::Tiles, true) => ("reverse", false),
+            (Strategy::Rows(_), false) => ("rows_forward", true),
+            (Strategy::Rows(_), true) => ("rows_reverse", true),
+            (Strategy::Cells, false) => ("segments_forward", true),
+            (Strategy::Cells, true) => ("segments_reverse", true),
+            (Strategy::Columns(_), false) => ("columns_forward", true),
+            (Strategy::Columns(_), true) => ("columns_reverse", true),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use warpfold_monoid::Sum;
+
+    use super::*;
+
+    #[test]
+    fn short_rows_share_blocks_and_columns_have_blocks_of_their_shape() {
+        let plan = |lines: &Lines, by_lines| {
+            ScanPlan::new::<Sum<f32>>(&Work::Lines(lines), &DeviceFacts::H100, by_lines).unwrap()
+        };
+        let rows = Lines::rows(1 << 20, 64);
+        assert_eq!(plan(&rows, true).strategy, Strategy::Rows(112));
+        assert_eq!(plan(&rows, true).grid, 9363);
+        assert_eq!((plan(&rows, false).strategy, plan(&rows, false).grid), (Strategy::Tiles, 1 << 20));
+        let columns = plan(&Lines::inner(64, 1 << 20, 64), true);
+        assert_eq!(columns.strategy, Strategy::Columns(Shape { columns: 16, strips: 32, sets: 1 }));
+        assert_eq!((columns.tiles, columns.grid), (1171, 4 * 1171));
+        // Of one item: rows, wherever they lie.
+        assert_eq!(plan(&Lines::inner(6, 1, 2), true).strategy, Strategy::Rows(7168));
+        let few = plan(&Lines::inner(6, 4, 2), true);
+        assert_eq!(few.strategy, Strategy::Columns(Shape { columns: 2, strips: 1, sets: 256 }));
+        assert_eq!(few.grid, 1);
     }
 }

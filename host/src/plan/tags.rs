@@ -66,6 +66,9 @@ impl TagPlan {
             chunks: self.shape.chunks as u32,
             range: self.shape.range as u32,
             width: at.width,
+            base: at.base,
+            kept: place(at.kept).cast(),
+            held: place(at.held),
             op,
         }
     }
@@ -81,4 +84,9 @@ pub(crate) struct Places {
     pub(crate) partials: usize,
     pub(crate) present: usize,
     pub(crate) first_bad: usize,
+    /// Items before the first.
+    pub(crate) base: u64,
+    /// Values that what is found is added to, and whether they are there; 0 for results.
+    pub(crate) kept: usize,
+    pub(crate) held: usize,
 }

@@ -1,11 +1,13 @@
 //! Scans on a GPU.
 
+use warpfold_gpu_kernels::export::Family;
 use warpfold_monoid::Monoid;
 
 use super::{Lines, Place, Scanner};
 use crate::{
     Error,
-    cuda::{DeviceInput, DeviceOutput, ScanLauncher, StreamRef},
+    cuda::{DeviceInput, DeviceOutput, DeviceView, ScanLauncher, StreamRef},
+    plan::scans::{Bounds, Count, Work},
 };
 
 impl<Op: Monoid> Scanner<Op> {
@@ -106,7 +108,60 @@ impl<Op: Monoid> Scanner<Op> {
         }
         let (from, to) = (input.address(), output.address());
         // SAFETY: the caller's promise; the lines are the array's.
-        unsafe { launcher.enqueue(self.op, &self.setting, from, to, lines, stream.raw) }
+        unsafe { launcher.enqueue(self.op, &self.setting, from, to, &Work::Lines(lines), stream.raw) }
+    }
+
+    /// Enqueues a scan of segments of device memory, one launch whatever their lengths are; the result of item `k` goes to
+    /// item `k` of `output`, and items that belong to no segment are not touched.
+    ///
+    /// Segment `k` is `offsets[k] .. offsets[k + 1]`, as in [`SegmentPlan::from_offsets`](crate::SegmentPlan::from_offsets);
+    /// there is one more offset than segments. With a `count`, an array of one number, so many segments there are, and
+    /// offsets behind the last one's end are not looked at: both may be what earlier work on the stream finds
+    /// out.
+    ///
+    /// # Errors
+    ///
+    /// As for [`enqueue`](Scanner::enqueue), [`Error::NoOffsets`], and [`Error::NoKernel`] without
+    /// [kernels for many lines](warpfold_gpu_kernels::scan_line_kernels), or for accumulators of more than 16 bytes.
+    ///
+    /// # Safety
+    ///
+    /// As for [`enqueue`](Scanner::enqueue), of the offsets and the count too. Offsets never decrease, none is more than
+    /// the array's length, and there is one more than `count` says.
+    pub unsafe fn enqueue_segments<'s, I, S, O>(
+        &self,
+        input: &I,
+        offsets: &S,
+        count: Option<DeviceView<'_, u64>>,
+        output: &mut O,
+        stream: impl Into<StreamRef<'s>>,
+    ) -> Result<(), Error>
+    where
+        I: DeviceInput<Op::Item> + ?Sized,
+        S: DeviceInput<u64> + ?Sized,
+        O: DeviceOutput<Op::Output> + ?Sized,
+    {
+        let launcher = self.scan_launcher()?;
+        if !launcher.scans_segments::<Op>() {
+            return Err(self.engine.without_kernels::<Op>(Family::ScanLines));
+        }
+        let (input, output) = (input.device_view(), output.device_view_mut());
+        let offsets = offsets.device_view();
+        let known = offsets.len().checked_sub(1).ok_or(Error::NoOffsets)?;
+        if output.len() < input.len() {
+            return Err(Error::ResultsLength { items: input.len(), room: output.len() });
+        }
+        let count = match count {
+            Some(count) if count.is_empty() => return Err(Error::NoOffsets),
+            Some(count) => Count::At(count.address()),
+            None if known == 0 => return Ok(()),
+            None => Count::Known(known),
+        };
+        let segments = Bounds { offsets: offsets.address(), count };
+        let work = Work::Segments { len: input.len(), segments };
+        let (from, to) = (input.address(), output.address());
+        // SAFETY: the caller's promise.
+        unsafe { launcher.enqueue(self.op, &self.setting, from, to, &work, stream.into().raw) }
     }
 
     /// Enqueues a scan of device memory whose items the results replace.
@@ -131,17 +186,17 @@ impl<Op: Monoid> Scanner<Op> {
         let array = array.device_view_mut();
         let (at, lines) = (array.address(), Lines::rows(1, array.len()));
         // SAFETY: the caller's promise; item for item the same memory.
-        unsafe { launcher.enqueue(self.op, &self.setting, at, at, &lines, stream.into().raw) }
+        unsafe { launcher.enqueue(self.op, &self.setting, at, at, &Work::Lines(&lines), stream.into().raw) }
     }
 
-    /// Lays a workspace ready for one capture of scans of up to `n` items, as
+    /// Lays a workspace ready for one capture of scans of up to `n` items, of whatever shape, as
     /// [`Reducer::warm_up`](crate::Reducer::warm_up) does.
     ///
     /// # Errors
     ///
     /// [`Error::NeedsCuda`], [`Error::DeviceMemory`], or what the driver says.
     pub fn warm_up(&self, n: u64) -> Result<(), Error> {
-        self.scan_launcher()?.warm_up::<Op>(&Lines::rows(1, n))
+        self.scan_launcher()?.warm_up::<Op>(n)
     }
 
     fn scan_launcher(&self) -> Result<&ScanLauncher, Error> {

@@ -6,7 +6,8 @@ use warpfold_simt::sim::Buffer;
 
 use crate::Error;
 
-/// Equal values side by side, in an allocation of their own: what lies beyond them is in no buffer of the launch.
+/// Equal values side by side, at first, in an allocation of their own: what lies beyond them is in no buffer of the launch.
+#[derive(Debug)]
 pub(crate) struct Room {
     /// Aligned for every plain type.
     units: Vec<Unit>,
@@ -14,7 +15,7 @@ pub(crate) struct Room {
 }
 
 /// As large as it is aligned.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 #[repr(C, align(16))]
 struct Unit([MaybeUninit<u8>; 16]);
 

@@ -36,6 +36,12 @@ impl TagSimulator {
         Ok(TagSimulator { bodies, facts })
     }
 
+    /// Room for the values of `k` tags of a stream.
+    pub(crate) fn sink<Op: Monoid>(&self, k: u64) -> Result<SimTags, Error> {
+        let kept = Room::filled(k, bytes_of(&warpfold_monoid::zeroed::<Op::Acc>()))?;
+        Ok(SimTags { simulator: self.clone(), kept, held: Room::filled(k, bytes_of(&0_u8))? })
+    }
+
     /// Reduces by tag; returns the first item, if there is one, whose tag is out of range.
     pub(crate) fn reduce<T: Tag, Op: Monoid>(
         &self,
@@ -45,31 +51,49 @@ impl TagSimulator {
         values: &[Op::Item],
         results: &mut [Op::Output],
     ) -> Result<Option<u64>, Error> {
+        let first_bad =
+            self.run(op, k, (tags, values), 0, vec![Buffer::writable("output", results)], |at| {
+                at.output = results.as_mut_ptr().expose_provenance();
+            })?;
+        Ok(first_bad)
+    }
+
+    /// Runs the kernels over items of which the first has that index, into what `into` says and these buffers are; the same.
+    fn run<T: Tag, Op: Monoid>(
+        &self,
+        op: Op,
+        k: u64,
+        (tags, values): (&[T], &[Op::Item]),
+        base: u64,
+        mut buffers: Vec<Buffer>,
+        into: impl FnOnce(&mut Places),
+    ) -> Result<Option<u64>, Error> {
         let n = values.len() as u64;
         let plan = TagPlan::new::<Op>(n, k, &self.facts)?;
         let mut partials = Room::filled(plan.partials, bytes_of(&op.identity()))?;
         let mut present = Room::filled(plan.partials, bytes_of(&0_u8))?;
         let mut first_bad = Room::filled(1, bytes_of(&u64::MAX))?;
-        let buffers = vec![
+        buffers.extend([
             Buffer::read_only("tags", tags),
             Buffer::read_only("values", values),
-            Buffer::writable("output", results),
             partials.buffer("partials"),
             present.buffer("present"),
             first_bad.buffer("first_bad"),
-        ];
-        let params = plan.params(
-            op,
-            &Places {
-                tags: tags.as_ptr().expose_provenance(),
-                width: T::WIDTH,
-                values: values.as_ptr().expose_provenance(),
-                output: results.as_mut_ptr().expose_provenance(),
-                partials: partials.address(),
-                present: present.address(),
-                first_bad: first_bad.address(),
-            },
-        );
+        ]);
+        let mut at = Places {
+            tags: tags.as_ptr().expose_provenance(),
+            width: T::WIDTH,
+            values: values.as_ptr().expose_provenance(),
+            output: 0,
+            partials: partials.address(),
+            present: present.address(),
+            first_bad: first_bad.address(),
+            base,
+            kept: 0,
+            held: 0,
+        };
+        into(&mut at);
+        let params = plan.params(op, &at);
         let options = self.bodies.options(buffers);
         let params = ptr::from_ref(&params).cast();
         // SAFETY: the parameters of this operator's kernels; the plan gives them what their documentation asks for.
@@ -84,5 +108,39 @@ impl TagSimulator {
             }
         }
         Ok(first_bad.first_u64().filter(|&index| index != u64::MAX))
+    }
+}
+
+/// The values of a stream's tags, and whether they are there.
+#[derive(Debug)]
+pub(crate) struct SimTags {
+    simulator: TagSimulator,
+    kept: Room,
+    held: Room,
+}
+
+impl SimTags {
+    /// Takes in items of which the first has that index.
+    pub(crate) fn push<T: Tag, Op: Monoid>(
+        &mut self,
+        op: Op,
+        k: u64,
+        tags: &[T],
+        values: &[Op::Item],
+        index: u64,
+    ) -> Result<(), Error> {
+        let SimTags { simulator, kept, held } = self;
+        let buffers = vec![kept.buffer("kept"), held.buffer("held")];
+        let (kept, held) = (kept.address(), held.address());
+        simulator.run(op, k, (tags, values), index, buffers, |at| (at.kept, at.held) = (kept, held))?;
+        Ok(())
+    }
+
+    /// The values that there are.
+    pub(crate) fn read<Op: Monoid>(&mut self, k: u64) -> Vec<Option<Op::Acc>> {
+        let kept = ptr::with_exposed_provenance::<Op::Acc>(self.kept.address());
+        let held = ptr::with_exposed_provenance::<u8>(self.held.address());
+        // SAFETY: a value and a byte for each tag; the launches are over.
+        (0..k as usize).map(|tag| unsafe { (*held.add(tag) != 0).then(|| kept.add(tag).read()) }).collect()
     }
 }

@@ -31,6 +31,10 @@ pub enum Command {
     Reduce(Reduce),
     /// Write the running results of all elements of a file, or along an axis, to another
     Scan(Scan),
+    /// Reduce values by key: runs of equal keys in .npy files, rows with equal keys in a .csv file
+    ByKey(ByKey),
+    /// Reduce values by tag: integers below a number, in any order
+    ByTag(ByTag),
     /// List the operators: what each takes, gives and does in doubt
     Ops(Ops),
     /// Show the backends, their devices, and what was built in
@@ -84,6 +88,10 @@ pub struct Reduce {
     #[arg(long, value_enum, default_value_t = NanRule::Propagate)]
     pub nan: NanRule,
 
+    /// GPU memory that a long file's elements may take at a time, as 64M or 2G [default: 128M]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub device_memory: Option<u64>,
+
     /// Print one JSON object instead of a table
     #[arg(long)]
     pub json: bool,
@@ -120,6 +128,11 @@ Results:
   With --nan ignore NaNs are left out. Integers have no NaN.
   warpfold ops lists the rules of every operator.
 
+Long files:
+  A GPU is sent the file piece by piece while it folds what came before, so a file may be larger
+  than its memory. The results have the same bits with any --device-memory. If the file takes long,
+  a bar on the terminal says how far it is.
+
 Segments:
   --axis leaves out the axes that it names, as numpy does; positions (argmin, argmax) count along
   them. --offsets reduces elements offsets[k] to offsets[k + 1], in logical order. Every result has
@@ -145,6 +158,18 @@ Examples:
 
 fn parse_dtype(name: &str) -> Result<Dtype, String> {
     Dtype::parse(name).ok_or_else(|| format!("known are {}", Dtype::known()))
+}
+
+/// A number of bytes, with K, M or G for powers of 1024.
+fn parse_bytes(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.char_indices().next_back() {
+        Some((at, 'K' | 'k')) => (&text[..at], 1 << 10),
+        Some((at, 'M' | 'm')) => (&text[..at], 1 << 20),
+        Some((at, 'G' | 'g')) => (&text[..at], 1 << 30),
+        _ => (text, 1_u64),
+    };
+    let bytes = digits.parse().ok().and_then(|number: u64| number.checked_mul(unit));
+    bytes.ok_or_else(|| "it is a number of bytes, or one with K, M or G".to_string())
 }
 
 fn parse_ddof(text: &str) -> Result<f64, String> {
@@ -206,6 +231,123 @@ JSON:
 Examples:
   warpfold scan --op sum a.npy totals.npy
   warpfold scan --op max --reverse --axis -1 a.npy later.npy";
+
+/// What `warpfold by-key` and `by-tag` have in common.
+#[derive(Debug, clap::Args)]
+pub struct Keyed {
+    /// Operators, separated by commas (warpfold ops says what each does)
+    #[arg(long, value_name = "OPS", required = true)]
+    pub op: Vec<String>,
+
+    /// The column of a .csv file whose cells are the values
+    #[arg(long, value_name = "NAME")]
+    pub value: Option<String>,
+
+    /// What var and std take from the number of elements that they divide by, as numpy's ddof [default: 0]
+    #[arg(long, value_name = "NUMBER", value_parser = parse_ddof, allow_negative_numbers = true)]
+    pub ddof: Option<f64>,
+
+    /// A .csv file to write all results to, or a .npy file for those of one operator
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+
+    /// Where to compute; auto takes the GPU if there is one that has kernels for all of it, else the CPU
+    #[arg(long, value_enum, default_value_t = BackendChoice::Auto)]
+    pub backend: BackendChoice,
+
+    /// What a NaN among the values does: propagate makes its result NaN, ignore leaves NaNs out
+    #[arg(long, value_enum, default_value_t = NanRule::Propagate)]
+    pub nan: NanRule,
+
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `warpfold by-key`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = BY_KEY_HELP)]
+pub struct ByKey {
+    /// Two .npy files, of the keys and of the values, or one .csv file
+    #[arg(num_args = 1..=2, required = true, value_names = ["KEYS", "VALUES"])]
+    pub files: Vec<PathBuf>,
+
+    /// The column of a .csv file whose cells are the keys
+    #[arg(long, value_name = "NAME")]
+    pub key: Option<String>,
+
+    /// Neighbours with equal keys belong together: the rule for .npy files
+    #[arg(long, conflicts_with_all = ["group", "sort"])]
+    pub runs: bool,
+
+    /// All with equal keys belong together, in the order of their first: the rule for .csv files
+    #[arg(long)]
+    pub group: bool,
+
+    /// The same, in the order of the keys
+    #[arg(long)]
+    pub sort: bool,
+
+    /// The rest.
+    #[command(flatten)]
+    pub keyed: Keyed,
+}
+
+const BY_KEY_HELP: &str = "\
+Keys:
+  .npy  bool, integers or floats. Zeros of both signs are equal; NaNs are equal in groups, and each
+        is a run of its own.
+  .csv  int64 if every cell is an integer that fits, float64 if every cell is a number, else text.
+
+Results:
+  Those of warpfold reduce on a run's or group's values alone, in their order, to the last bit;
+  positions (argmin, argmax) count among them.
+
+JSON:
+  {\"file\", \"n\", \"dtype\", \"backend\", \"elapsed_ms\", \"keys\": [KEY, ...],
+   \"results\": {OP: [VALUE, ...], ...}}
+  with \"out\" in place of keys and results if they go to a file.
+
+Examples:
+  warpfold by-key --op sum,mean keys.npy values.npy
+  warpfold by-key --op mean --key species --value body_mass_g --sort penguins.csv";
+
+/// `warpfold by-tag`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = BY_TAG_HELP)]
+pub struct ByTag {
+    /// Two .npy files, of the tags and of the values, or one .csv file
+    #[arg(num_args = 1..=2, required = true, value_names = ["TAGS", "VALUES"])]
+    pub files: Vec<PathBuf>,
+
+    /// How many tags there are, from 0
+    #[arg(long, value_name = "K")]
+    pub tags: u64,
+
+    /// The column of a .csv file whose cells are the tags
+    #[arg(long, value_name = "NAME")]
+    pub tag: Option<String>,
+
+    /// Leave out values whose tags are negative or not below K; else the first is an error
+    #[arg(long)]
+    pub ignore_out_of_range: bool,
+
+    /// The rest.
+    #[command(flatten)]
+    pub keyed: Keyed,
+}
+
+const BY_TAG_HELP: &str = "\
+Results:
+  One for each tag, of the values with that tag in their order, as warpfold reduce gives of them
+  alone, to the last bit; of a tag without values that of nothing. n counts all values.
+
+JSON:
+  As warpfold by-key, where the keys are the tags.
+
+Examples:
+  warpfold by-tag --op sum --tags 16 tags.npy values.npy
+  warpfold by-tag --op max,count --tags 24 --tag hour --value speed trips.csv";
 
 /// `warpfold ops`.
 #[derive(Debug, clap::Args)]

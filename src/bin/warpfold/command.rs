@@ -3,17 +3,15 @@
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Instant;
 
 use clap::Parser;
-use warpfold::Engine;
 
-use crate::args::{Args, BackendChoice, Command, Reduce};
+use crate::args::{Args, Command, Reduce};
 use crate::error::Error;
 use crate::input::{Array, Reading};
-use crate::ops::{Findings, Op, Options};
+use crate::ops::{Evaluated, Findings, Op, Options};
 use crate::output::Report;
-use crate::{args, catalog, info, input, npy_out, ops, output, scan, segments};
+use crate::{args, catalog, info, input, keys, npy_out, ops, output, scan, segments};
 
 /// Does what the arguments say.
 pub fn run() -> ExitCode {
@@ -50,6 +48,8 @@ fn execute(args: &Args) -> Result<(), Error> {
     let text = match &args.command {
         Command::Reduce(reduce) => run_reduce(reduce)?,
         Command::Scan(scan) => scan::run(scan)?,
+        Command::ByKey(by_key) => keys::by_key(by_key)?,
+        Command::ByTag(by_tag) => keys::by_tag(by_tag)?,
         Command::Ops(options) => catalog::report(options)?,
         Command::Info(options) => info::report(options.json)?,
     };
@@ -71,25 +71,9 @@ fn run_reduce(args: &Reduce) -> Result<String, Error> {
     let n = array.data.len() as u64;
     let (over, shape) = segments::find(args, &array)?;
     let options = Options { nan: args.nan, ddof: args.ddof.unwrap_or(0.0) };
-    let mut start = Instant::now();
-    let evaluate = |engine: &Engine| -> Result<Vec<_>, Error> {
-        let found =
-            |&op: &Op| Ok((op.name(), ops::evaluate(engine, op, options, &over, &array, with.as_ref())?));
-        list.iter().map(found).collect()
-    };
-    let mut engine = ops::engine(args.backend)?;
-    let mut results = evaluate(&engine);
-    if args.backend == BackendChoice::Auto
-        && let Err(Error::Backend(warpfold::Error::NoKernel { .. } | warpfold::Error::NotCompiled { .. })) =
-            results
-    {
-        // The choice is ours, and the CPU has all operators: for all of them, so that one backend is what is reported.
-        engine = Engine::cpu();
-        start = Instant::now();
-        results = evaluate(&engine);
-    }
-    let mut results = results?;
-    let elapsed_ms = start.elapsed().as_nanos() as f64 / 1e6;
+    let place = (args.backend, args.device_memory);
+    let evaluated = ops::evaluate_all(place, &list, options, &over, &array, with.as_ref())?;
+    let Evaluated { backend, elapsed_ms, found: mut results } = evaluated;
     if let (Some(path), [op], [(_, Findings::Many(found))], Some(shape)) =
         (&args.out, &list[..], &results[..], &shape)
     {
@@ -100,9 +84,10 @@ fn run_reduce(args: &Reduce) -> Result<String, Error> {
         file: args.file.to_string_lossy().into_owned(),
         n,
         dtype: dtype.name(),
-        backend: engine.backend().to_string(),
+        backend,
         elapsed_ms,
         shape,
+        keys: None,
         out: args.out.as_ref().map(|path| path.to_string_lossy().into_owned()),
         results: output::Results { found: results, empty: segments::Empty::of(over, &array) },
     };

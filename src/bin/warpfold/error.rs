@@ -44,6 +44,34 @@ pub enum Error {
         /// What it holds.
         found: String,
     },
+    /// A file's elements cannot be keys.
+    #[error("{}: holds elements of type {found}; keys are integers, floats, bool, or text in a .csv file", path.display())]
+    NoKeys {
+        /// The file.
+        path: PathBuf,
+        /// Their type.
+        found: &'static str,
+    },
+    /// A file's elements cannot be tags.
+    #[error("{}: holds {found}; tags are integers", path.display())]
+    NoTags {
+        /// The file.
+        path: PathBuf,
+        /// What they are.
+        found: &'static str,
+    },
+    /// A tag that there is not.
+    #[error("{}: tag {index} is {tag}, not below --tags {tags} (--ignore-out-of-range leaves such values out)", path.display())]
+    Tag {
+        /// The file.
+        path: PathBuf,
+        /// Its place, from 0.
+        index: u64,
+        /// The tag.
+        tag: i128,
+        /// How many there are.
+        tags: u64,
+    },
     /// The file of --out could not be written.
     #[error("{}: cannot be written: {source}", path.display())]
     Out {
@@ -69,6 +97,7 @@ impl Error {
         match self {
             Error::Usage(_) => 2,
             Error::Input { .. } | Error::Mismatch { .. } => 1,
+            Error::NoKeys { .. } | Error::NoTags { .. } | Error::Tag { .. } => 1,
             Error::Offsets { .. } | Error::NoOffsets { .. } | Error::Out { .. } => 1,
             Error::NoCuda(_) | Error::Backend(_) | Error::Output(_) => 1,
         }

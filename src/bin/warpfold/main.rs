@@ -14,6 +14,8 @@ mod error;
 mod info;
 mod input;
 #[cfg(not(test))]
+mod keys;
+#[cfg(not(test))]
 mod npy_out;
 #[cfg(not(test))]
 mod ops;

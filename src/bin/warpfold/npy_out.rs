@@ -10,11 +10,16 @@ use crate::ops::{Found, Op, Scalar, Segments};
 
 /// Writes an operator's results. The file appears as a whole: it may be one of those that are read.
 pub fn write(path: &Path, op: Op, dtype: Dtype, shape: &[u64], results: &Segments) -> Result<(), Error> {
+    whole(path, |path| write_file(path, op, dtype, shape, results))
+}
+
+/// Has a file written beside its place, and puts it there when it is whole.
+pub fn whole(path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), Error> {
     let error = |source| Error::Out { path: path.to_path_buf(), source };
     let mut beside = path.as_os_str().to_os_string();
     beside.push(format!(".{}.part", std::process::id()));
     let beside = PathBuf::from(beside);
-    let written = write_file(&beside, op, dtype, shape, results).and_then(|()| fs::rename(&beside, path));
+    let written = write(&beside).and_then(|()| fs::rename(&beside, path));
     written.map_err(|source| {
         // What is there of it is of no use; that it cannot be removed, if so, is the lesser problem.
         let _ = fs::remove_file(&beside);

@@ -1,6 +1,9 @@
 //! How results are printed.
 
 use std::fmt::Write;
+use std::fs::File;
+use std::io;
+use std::path::Path;
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -27,12 +30,33 @@ pub struct Report {
     /// The results' shape, where there may be several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shape: Option<Vec<u64>>,
+    /// What the results belong to, if that has names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keys: Option<Vec<Key>>,
     /// The file that they were written to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub out: Option<String>,
     /// What each operator gave, if no file has it.
     #[serde(skip_serializing_if = "Results::is_empty")]
     pub results: Results,
+}
+
+/// What a result belongs to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Key {
+    Number(Scalar),
+    Text(String),
+}
+
+impl Key {
+    /// As people read it.
+    pub fn plain(&self) -> String {
+        match self {
+            Key::Number(value) => plain_scalar(*value),
+            Key::Text(text) => text.clone(),
+        }
+    }
 }
 
 /// Operators and what they gave, in the order asked for.
@@ -157,6 +181,25 @@ impl Report {
         text
     }
 
+    /// Writes a row for each key: the key, and what each operator gave.
+    pub fn write_csv(&self, path: &Path) -> io::Result<()> {
+        let mut file = csv::Writer::from_writer(File::create_new(path)?);
+        let names = self.results.found.iter().map(|(name, _)| *name);
+        file.write_record(["key"].into_iter().chain(names))?;
+        for (k, key) in self.keys.iter().flatten().enumerate() {
+            let empty = self.results.empty.is(k);
+            let found = self.results.found.iter().filter_map(|(_, findings)| match findings {
+                Findings::One(_) => None,
+                Findings::Many(segments) => Some(match segments.found(k, empty) {
+                    Found::Nothing => String::new(),
+                    found => plain(found, u64::from(!empty)),
+                }),
+            });
+            file.write_record([key.plain()].into_iter().chain(found))?;
+        }
+        file.flush()
+    }
+
     /// A line for each segment, of which a long table leaves out the middle.
     fn segments(&self, text: &mut String, shape: &[u64], names: &[&str], columns: &[&Segments]) {
         let count = columns.first().map_or(0, |segments| segments.len());
@@ -167,7 +210,12 @@ impl Report {
                 let empty = self.results.empty.is(k);
                 plain(segments.found(k, empty), u64::from(!empty))
             });
-            [position(k, shape)].into_iter().chain(found).collect::<Vec<_>>()
+            let name = match &self.keys {
+                // On one line, whatever a cell holds.
+                Some(keys) => keys[k].plain().split_whitespace().collect::<Vec<_>>().join(" "),
+                None => position(k, shape),
+            };
+            [name].into_iter().chain(found).collect::<Vec<_>>()
         };
         let head = [""].iter().chain(names).map(|name| name.to_string()).collect();
         let lines: Vec<Vec<String>> =

@@ -26,7 +26,7 @@ struct Bar {
 impl Bar {
     /// A bar, if there are many bytes to read here and a person looks on.
     fn new(engine: &Engine, bytes: usize) -> Option<Bar> {
-        (bytes as u64 >= LONG && engine.backend() == Backend::Cpu && io::stderr().is_terminal())
+        (bytes as u64 >= LONG && engine.backend() != Backend::Sim && io::stderr().is_terminal())
             .then(|| Bar::always(bytes))
     }
 

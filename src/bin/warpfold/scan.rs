@@ -42,6 +42,7 @@ pub fn run(args: &Scan) -> Result<String, Error> {
         backend: engine.backend().to_string(),
         elapsed_ms,
         shape: Some(shape),
+        keys: None,
         out: Some(args.out.to_string_lossy().into_owned()),
         results: Results { found: Vec::new(), empty: segments::Empty::None },
     };

@@ -1,5 +1,6 @@
 //! One column of a comma-separated file with a header row.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::str::FromStr;
@@ -33,40 +34,102 @@ enum Numbers {
     Floats(Vec<f64>),
 }
 
+impl Numbers {
+    /// Takes a cell, if it is a number.
+    fn push(&mut self, cell: &[u8]) -> Option<()> {
+        if let Numbers::Integers(integers) = self {
+            match integer(cell) {
+                Some(value) => {
+                    integers.push(value);
+                    return Some(());
+                }
+                None => *self = Numbers::Floats(integers.iter().map(|&value| value as f64).collect()),
+            }
+        }
+        if let Numbers::Floats(floats) = self {
+            floats.push(float(cell)?);
+        }
+        Some(())
+    }
+
+    fn data(self) -> Data {
+        match self {
+            Numbers::Integers(integers) if !integers.is_empty() => Data::of_integers(integers),
+            Numbers::Integers(_) => Data::of_floats(Vec::new()),
+            Numbers::Floats(floats) => Data::of_floats(floats),
+        }
+    }
+}
+
 /// Reads the named column, or the only one.
 ///
 /// The column is int64 if it has cells and every one is an integer that fits, else float64 with NaN for empty cells.
 /// (`-0` is no integer here: float64 keeps its sign.)
 pub fn read(file: &File, column: Option<&str>) -> Result<Data, CsvError> {
+    let mut numbers = Numbers::Integers(Vec::new());
+    read_rows(file, &[column], &mut |cells| numbers.push(cells[0]).ok_or(0))?;
+    Ok(numbers.data())
+}
+
+/// Reads a column of keys, whatever they are, and one of numbers.
+pub fn read_by_key(file: &File, key: &str, value: &str) -> Result<(Texts, Data), CsvError> {
+    let (mut keys, mut numbers) = (Texts::default(), Numbers::Integers(Vec::new()));
+    read_rows(file, &[Some(key), Some(value)], &mut |cells| {
+        keys.push(cells[0]);
+        numbers.push(cells[1]).ok_or(1)
+    })?;
+    Ok((keys, numbers.data()))
+}
+
+/// Cells of which many are equal.
+#[derive(Debug, Default)]
+pub struct Texts {
+    /// The different ones, in the order in which they are first seen.
+    pub texts: Vec<String>,
+    /// Which of them each cell is.
+    pub cells: Vec<u64>,
+    numbers: HashMap<Vec<u8>, u64>,
+}
+
+impl Texts {
+    fn push(&mut self, cell: &[u8]) {
+        let number = match self.numbers.get(cell) {
+            Some(&number) => number,
+            None => {
+                let number = self.texts.len() as u64;
+                self.texts.push(String::from_utf8_lossy(cell).into_owned());
+                self.numbers.insert(cell.to_vec(), number);
+                number
+            }
+        };
+        self.cells.push(number);
+    }
+
+    /// Every different cell as a number, if all are.
+    pub fn numbers<T: FromStr>(&self) -> Option<Vec<T>> {
+        self.texts.iter().map(|text| text.parse().ok()).collect()
+    }
+}
+
+/// What is done with the fields of a row; an error names the field at fault.
+type Take<'a> = dyn FnMut(&[&[u8]]) -> Result<(), usize> + 'a;
+
+/// Hands out the named columns' cells, row by row. A cell that is not taken, counted among the columns, is not a number.
+fn read_rows(file: &File, columns: &[Option<&str>], take: &mut Take<'_>) -> Result<(), CsvError> {
     let mut reader = ReaderBuilder::new().trim(Trim::All).from_reader(file);
     let header = reader.byte_headers().map_err(CsvError::Read)?.clone();
-    let index = find_column(&header, column)?;
-    let mut numbers = Numbers::Integers(Vec::new());
+    let found = columns.iter().map(|&column| find_column(&header, column));
+    let places = found.collect::<Result<Vec<_>, _>>()?;
     let mut record = ByteRecord::new();
     while reader.read_byte_record(&mut record).map_err(|error| read_error(error, file))? {
-        let cell = &record[index];
-        if let Numbers::Integers(integers) = &mut numbers {
-            match integer(cell) {
-                Some(value) => {
-                    integers.push(value);
-                    continue;
-                }
-                None => numbers = Numbers::Floats(integers.iter().map(|&value| value as f64).collect()),
-            }
-        }
-        if let Numbers::Floats(floats) = &mut numbers {
-            floats.push(float(cell).ok_or_else(|| CsvError::NotANumber {
-                line: line(record.position(), file),
-                column: quoted(&header[index]),
-                cell: quoted(cell),
-            })?);
-        }
+        let cells: Vec<&[u8]> = places.iter().map(|&place| &record[place]).collect();
+        take(&cells).map_err(|which| CsvError::NotANumber {
+            line: line(record.position(), file),
+            column: quoted(&header[places[which]]),
+            cell: quoted(cells[which]),
+        })?;
     }
-    Ok(match numbers {
-        Numbers::Integers(integers) if !integers.is_empty() => Data::of_integers(integers),
-        Numbers::Integers(_) => Data::of_floats(Vec::new()),
-        Numbers::Floats(floats) => Data::of_floats(floats),
-    })
+    Ok(())
 }
 
 fn read_error(error: csv::Error, file: &File) -> CsvError {

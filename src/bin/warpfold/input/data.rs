@@ -137,6 +137,32 @@ impl Data {
         bytemuck::cast_slice(self.bytes())
     }
 
+    /// The same elements in memory of their own.
+    pub fn copied(&self) -> Data {
+        let bytes = self.bytes();
+        let mut words = vec![0; bytes.len().div_ceil(8)];
+        bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
+        Data { bytes: Bytes::Owned(words), ..*self }
+    }
+
+    /// Some of the elements, by their places, in any order.
+    pub fn pick(&self, places: &[u64]) -> Data {
+        fn copy<const SIZE: usize>(from: &[u8], to: &mut [u8], places: &[u64]) {
+            let (from, to) = (from.as_chunks::<SIZE>().0, to.as_chunks_mut::<SIZE>().0);
+            to.iter_mut().zip(places).for_each(|(to, &place)| *to = from[place as usize]);
+        }
+        let mut words = vec![0; (places.len() * self.dtype.size()).div_ceil(8)];
+        let (from, to) = (self.bytes(), bytemuck::cast_slice_mut(&mut words));
+        match self.dtype.size() {
+            1 => copy::<1>(from, to, places),
+            2 => copy::<2>(from, to, places),
+            4 => copy::<4>(from, to, places),
+            8 => copy::<8>(from, to, places),
+            _ => copy::<16>(from, to, places),
+        }
+        Data { dtype: self.dtype, len: places.len(), bytes: Bytes::Owned(words) }
+    }
+
     /// The bits of integers, as those of another type of as many.
     ///
     /// # Panics

@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::Path;
 
+pub use self::csv::Texts;
 pub use self::data::{Array, Data, Stored};
 pub use self::dtype::{Class, Dtype};
 pub use self::npy::{SIGNATURE, shape_text};
@@ -86,6 +87,22 @@ fn open_array(path: &Path, Reading { column, dtype }: Reading<'_>) -> Result<Arr
     } else {
         Err(InputError::UnknownFormat)
     }
+}
+
+/// Is it a .csv file by its name?
+pub fn is_csv(path: &Path) -> bool {
+    path.extension().is_some_and(|have| have.eq_ignore_ascii_case("csv"))
+}
+
+/// Opens a .csv file and reads a column of keys and one of numbers.
+pub fn open_by_key(path: &Path, key: &str, value: &str) -> Result<(Texts, Data), Error> {
+    let read = || {
+        if std::fs::metadata(path)?.is_dir() {
+            return Err(InputError::Directory);
+        }
+        Ok(csv::read_by_key(&File::open(path)?, key, value)?)
+    };
+    read().map_err(|source| Error::Input { path: path.to_path_buf(), source })
 }
 
 /// A name or cell from a file as a message quotes it: in quotes, escaped, and cut if long, so that it stays on a line.

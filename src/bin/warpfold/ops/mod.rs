@@ -13,6 +13,7 @@ mod integers;
 mod table;
 
 use std::borrow::Cow;
+use std::time::Instant;
 
 use half::{bf16, f16};
 use num_complex::Complex;
@@ -75,6 +76,47 @@ pub enum Over {
     Axes(Vec<usize>),
     /// Each segment of elements in logical order.
     Plan(SegmentPlan),
+}
+
+/// What operators found, by their names.
+pub struct Evaluated {
+    pub backend: String,
+    /// Milliseconds that it took.
+    pub elapsed_ms: f64,
+    pub found: Vec<(&'static str, Findings)>,
+}
+
+/// Evaluates operators over an array where they are asked to be.
+pub fn evaluate_all(
+    (backend, device_memory): (BackendChoice, Option<u64>),
+    list: &[Op],
+    options: Options,
+    over: &Over,
+    array: &Array,
+    with: Option<&Array>,
+) -> Result<Evaluated, Error> {
+    let mut start = Instant::now();
+    let evaluate = |engine: &Engine| -> Result<Vec<_>, Error> {
+        let found = |&op: &Op| Ok((op.name(), evaluate(engine, op, options, over, array, with)?));
+        list.iter().map(found).collect()
+    };
+    let mut engine = engine(backend)?;
+    if let Some(limit) = device_memory {
+        engine = engine.with_device_bytes(limit);
+    }
+    let mut found = evaluate(&engine);
+    if backend == BackendChoice::Auto
+        && let Err(Error::Backend(warpfold::Error::NoKernel { .. } | warpfold::Error::NotCompiled { .. })) =
+            found
+    {
+        // The choice is ours, and the CPU has all operators: for all of them, so that one backend is what is reported.
+        engine = Engine::cpu();
+        start = Instant::now();
+        found = evaluate(&engine);
+    }
+    let found = found?;
+    let elapsed_ms = start.elapsed().as_nanos() as f64 / 1e6;
+    Ok(Evaluated { backend: engine.backend().to_string(), elapsed_ms, found })
 }
 
 /// Evaluates one operator over an array; over it and another of the same type and length if the operator takes two.

@@ -1,0 +1,202 @@
+//! Reductions of what is not in memory as a whole.
+
+use warpfold_monoid::{
+    Monoid, Value,
+    tree::{MAX_GROUPS, Shape},
+};
+
+#[cfg(feature = "cuda")]
+use crate::cuda::CudaArray;
+#[cfg(feature = "cuda")]
+use crate::erased::{Erased, bytes_of_mut};
+use crate::{Error, Reducer, Sink, cpu::stream, reducer, sim::SimArray};
+
+/// Bytes of chunks that are folded together on the host, where the array comes in less than a chunk at a time.
+const TOGETHER: u64 = 32 << 20;
+
+/// Where the chunks of a long array are folded.
+pub(crate) enum Place<Op: Monoid> {
+    Cpu(Vec<Op::Acc>),
+    Sim(SimArray),
+    #[cfg(feature = "cuda")]
+    Cuda(CudaArray),
+}
+
+impl<Op: Monoid> Reducer<Op> {
+    /// Reduces what comes in chunks, of any lengths, and of which no more is in memory than one at a time: from an iterator
+    /// over a file's parts, a decoder, a channel.
+    ///
+    /// How many items will come need not be known, and so this is the result of a [stream](Sink): its bits depend on the items
+    /// and not on the chunks. With [`reduce_chunks_of`](Reducer::reduce_chunks_of) they are those of
+    /// [`reduce`](Reducer::reduce).
+    ///
+    /// On a GPU chunks are copied to pinned memory, and from there to the device while the next ones come and the ones before
+    /// are folded.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Sink::push`].
+    ///
+    /// ```
+    /// use warpfold_host::Engine;
+    /// use warpfold_monoid::Sum;
+    ///
+    /// # fn main() -> Result<(), warpfold_host::Error> {
+    /// let chunks = (0..100u64).map(|i| vec![i; 1000]);
+    /// assert_eq!(Engine::cpu().reducer(Sum::<u64>::new())?.reduce_chunks(chunks)?, 4_950_000);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn reduce_chunks<C>(&self, chunks: C) -> Result<Value<Op>, Error>
+    where
+        C: IntoIterator<Item: AsRef<[Op::Item]>>,
+    {
+        let sink = Sink::new(self.engine().clone(), *self.operator(), self.stream()?);
+        chunks.into_iter().try_for_each(|chunk| sink.push(chunk.as_ref()))?;
+        sink.finish()
+    }
+
+    /// Reduces `n` items that come in chunks of any lengths: the bits of [`reduce`](Reducer::reduce) of all of them.
+    ///
+    /// Kept in memory are at most a few hundredths of them: an array has up to 256 chunks of its own, which are put together
+    /// from those that come. On a GPU this is how long host memory is always reduced; transfers run beside kernels.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LengthMismatch`] if fewer or more than `n` items come, and those of [`reduce`](Reducer::reduce).
+    ///
+    /// ```
+    /// use warpfold_host::Engine;
+    /// use warpfold_monoid::Sum;
+    ///
+    /// # fn main() -> Result<(), warpfold_host::Error> {
+    /// let values: Vec<f32> = (0..3_000_000).map(|i| 1.0 / (i + 1) as f32).collect();
+    /// let sum = Engine::cpu().reducer(Sum::<f32>::new())?;
+    /// assert_eq!(sum.reduce_chunks_of(3_000_000, values.chunks(1000))?, sum.reduce(&values)?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn reduce_chunks_of<C>(&self, n: u64, chunks: C) -> Result<Value<Op>, Error>
+    where
+        C: IntoIterator<Item: AsRef<[Op::Item]>>,
+    {
+        let shape = Shape::new(n, size_of::<Op::Item>());
+        if shape.chunks <= 1 || shape.groups < MAX_GROUPS {
+            let mut all = Vec::with_capacity(n as usize);
+            for chunk in chunks {
+                let chunk = chunk.as_ref();
+                fits(n, all.len() as u64, chunk.len())?;
+                all.extend_from_slice(chunk);
+            }
+            complete(n, all.len() as u64)?;
+            return self.reduce(&all);
+        }
+        self.plan(n)?;
+        let mut array =
+            Array { op: *self.operator(), shape, place: self.chunks(shape)?, buffer: Vec::new(), done: 0 };
+        let mut come = 0;
+        for chunk in chunks {
+            let chunk = chunk.as_ref();
+            fits(n, come, chunk.len())?;
+            array.push(chunk)?;
+            come += chunk.len() as u64;
+        }
+        complete(n, come)?;
+        Ok(reducer::value::<Op>(array.finish()?, false))
+    }
+}
+
+/// Are more items no more than there should be?
+fn fits(n: u64, come: u64, more: usize) -> Result<(), Error> {
+    match come.checked_add(more as u64) {
+        Some(all) if all <= n => Ok(()),
+        all => Err(Error::LengthMismatch { expected: n, found: all.unwrap_or(u64::MAX) }),
+    }
+}
+
+fn complete(n: u64, come: u64) -> Result<(), Error> {
+    if come == n { Ok(()) } else { Err(Error::LengthMismatch { expected: n, found: come }) }
+}
+
+/// A long array whose items come one after the other.
+struct Array<Op: Monoid> {
+    op: Op,
+    shape: Shape,
+    place: Place<Op>,
+    /// Items that have come and are not in `done`.
+    buffer: Vec<Op::Item>,
+    /// Items of chunks that have been folded.
+    done: u64,
+}
+
+impl<Op: Monoid> Array<Op> {
+    fn push(&mut self, mut items: &[Op::Item]) -> Result<(), Error> {
+        #[cfg(feature = "cuda")]
+        if let Place::Cuda(array) = &mut self.place {
+            // SAFETY: items of the operator, which is the array's.
+            return unsafe { array.push(Erased::of(&self.op), items.as_ptr().cast(), items.len() as u64) };
+        }
+        let chunk = self.shape.chunk;
+        let bytes = chunk * size_of::<Op::Item>() as u64;
+        let together = chunk * (TOGETHER / bytes.max(1)).max(1);
+        while !items.is_empty() {
+            let left = self.shape.n - self.done;
+            let here = items.len() as u64;
+            if self.buffer.is_empty() && (here >= chunk || here == left) {
+                let whole = if here == left { here } else { here / chunk * chunk };
+                let (whole, rest) = items.split_at(whole as usize);
+                fold(&self.op, &self.shape, &mut self.place, whole, self.done)?;
+                self.done += whole.len() as u64;
+                items = rest;
+                continue;
+            }
+            let room = together.min(left) - self.buffer.len() as u64;
+            let (some, rest) = items.split_at(room.min(here) as usize);
+            self.buffer.extend_from_slice(some);
+            items = rest;
+            if some.len() as u64 == room {
+                fold(&self.op, &self.shape, &mut self.place, &self.buffer, self.done)?;
+                self.done += self.buffer.len() as u64;
+                self.buffer.clear();
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Op::Output, Error> {
+        match self.place {
+            Place::Cpu(values) => Ok(self.op.finish(stream::value_of_chunks(&self.op, values, &self.shape))),
+            Place::Sim(array) => array.finish::<Op>(),
+            #[cfg(feature = "cuda")]
+            Place::Cuda(array) => {
+                let mut output = std::mem::MaybeUninit::uninit();
+                // SAFETY: an output's place, which is written if there is no error.
+                unsafe {
+                    array.finish(Erased::of(&self.op), bytes_of_mut(&mut output))?;
+                    Ok(output.assume_init())
+                }
+            }
+        }
+    }
+}
+
+/// Folds chunks, whole but for the array's last, of which the first item has that index.
+fn fold<Op: Monoid>(
+    op: &Op,
+    shape: &Shape,
+    place: &mut Place<Op>,
+    items: &[Op::Item],
+    index: u64,
+) -> Result<(), Error> {
+    match place {
+        Place::Cpu(values) => {
+            let first = values.len();
+            values.resize(first + items.len().div_ceil(shape.chunk as usize), op.identity());
+            stream::chunk_values(op, shape, items, index, &mut values[first..]);
+            Ok(())
+        }
+        Place::Sim(array) => array.push(op, items),
+        #[cfg(feature = "cuda")]
+        Place::Cuda(_) => Ok(()),
+    }
+}
