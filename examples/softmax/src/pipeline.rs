@@ -59,7 +59,8 @@ pub unsafe fn pipeline(
     // SAFETY: the whole block, with room for its warps.
     let mut sink = unsafe { TaggedSink::new(&op, CHANNELS as u32, accs, there) };
     let step = (thread::grid_dim_x() * thread::block_dim_x()) as usize;
-    let mut first = (thread::block_idx_x() * thread::block_dim_x() + thread::thread_idx_x() / 32 * 32) as usize;
+    let mut first =
+        (thread::block_idx_x() * thread::block_dim_x() + thread::thread_idx_x() / 32 * 32) as usize;
     // A warp goes on while any of its lanes has a packet.
     while first < n {
         let i = first + thread::thread_idx_x() as usize % 32;

@@ -26,7 +26,8 @@ fn the_simulator_sums_what_is_left() {
     for (round, n) in SIZES.into_iter().enumerate() {
         for (blocks, threads) in [(1, 32), (3, 96), (40, 256)] {
             let packets = packets(n);
-            let (mut partials, mut present) = (vec![0_u64; blocks * CHANNELS], vec![0_u32; blocks * CHANNELS]);
+            let (mut partials, mut present) =
+                (vec![0_u64; blocks * CHANNELS], vec![0_u32; blocks * CHANNELS]);
             let (mut ticket, mut sums) = ([0_u32], vec![7_u64; CHANNELS]);
             let options = Options::with_schedule(schedules[round % 3])
                 .buffer(Buffer::read_only("packets", &packets))
