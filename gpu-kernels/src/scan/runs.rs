@@ -141,8 +141,7 @@ pub unsafe fn runs<K, E, Op, const VK: usize, const UK: usize, const V: usize, c
     if chained {
         let end = row_pairs(size_of::<RunsSoFar<Op::Acc>>(), params.tiles);
         // SAFETY: the launch's own; the whole block is here.
-        (tile, epoch) =
-            unsafe { draw_tile(params.counter, (params.records, params.capacity), end, room.drawn) };
+        (tile, epoch) = unsafe { draw(params.counter, (params.records, params.capacity), end, room.drawn) };
     }
 
     // This warp's keys and items.
@@ -457,41 +456,4 @@ unsafe fn before_lane(count: u32, lane: u32) -> (u32, u32) {
     }
     // SAFETY: all lanes are here.
     (sum - count, unsafe { shuffle_idx(FULL, sum, LANES - 1) })
-}
-
-/// Draws a tile, all before it having been drawn, and the launch's epoch. The block that draws the last one makes the counter ready
-/// for the next launch, and wipes a pair of words behind the `end` that this one uses.
-///
-/// # Safety
-///
-/// The whole block calls; counter and records are the launch's own, and `drawn` is not in use.
-#[inline(always)]
-unsafe fn draw_tile(
-    counter: *mut u64,
-    (records, capacity): (*mut [u64; 2], u64),
-    end: u64,
-    drawn: Shared<u64>,
-) -> (u32, u32) {
-    if thread_idx_x() == 0 {
-        // SAFETY: the launch's own counter.
-        let ticket = unsafe { atomic::fetch_add(counter, 1_u64, Relaxed, Gpu) };
-        // SAFETY: one thread, a slot that is not in use.
-        unsafe { drawn.write(0, ticket) };
-        // Here, and not behind the barrier: see `scan`.
-        if ticket as u32 == grid_dim_x() - 1 {
-            let epoch = (ticket >> 32) + 1;
-            let stale = records.wrapping_add((epoch % capacity) as usize);
-            // SAFETY: the launch's own counter and records.
-            unsafe {
-                global::store_relaxed_gpu(counter, (epoch % EPOCHS) << 32);
-                if stale >= records.wrapping_add(end as usize) {
-                    global::store_pair_relaxed_gpu(stale, [0; 2]);
-                }
-            }
-        }
-    }
-    sync_threads();
-    // SAFETY: written before the barrier.
-    let ticket = unsafe { drawn.read(0) };
-    (ticket as u32, (ticket >> 32) as u32 + 1)
 }
