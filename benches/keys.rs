@@ -7,16 +7,12 @@
 
 use std::{error::Error, fmt::Write as _, io::Write as _, ptr};
 
-use device::{Done, Events, copy, describe};
+use device::{Done, Events, copy, describe, wants};
 use warpfold::{
     Engine, Max, Mean, Monoid, Sum,
     cuda::{
         DeviceArray, DeviceView, DeviceViewMut, StreamRef,
-        cust::{
-            context::Context,
-            device::Device,
-            sys::{self, CUstream},
-        },
+        cust::sys::{self, CUstream},
     },
 };
 
@@ -27,17 +23,7 @@ mod device;
 const N: usize = 1 << 26;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let engine = match Engine::cuda(0) {
-        Ok(engine) => engine,
-        Err(error) => {
-            println!("skipped: {error}");
-            return Ok(());
-        }
-    };
-    // Current on this thread from here on: events and streams belong to it.
-    let _context = Context::new(Device::get_device(0)?)?;
-    let sections: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let wants = |section: &str| sections.is_empty() || sections.iter().any(|word| word == section);
+    let Some((engine, _context)) = device::gpu()? else { return Ok(()) };
     let mut bench = Bench::new(&engine)?;
     if wants("tags") {
         for k in [1, 16, 64, 256, 1024, 4096] {

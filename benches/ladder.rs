@@ -17,11 +17,7 @@ use warpfold::{
     Engine, Sum,
     cuda::{
         DeviceArray, StreamRef,
-        cust::{
-            context::Context,
-            device::Device,
-            sys::{self, CUfunction, CUmodule, CUstream},
-        },
+        cust::sys::{self, CUfunction, CUmodule, CUstream},
     },
     host::module::ImageKind,
 };
@@ -37,18 +33,11 @@ mod kernels {
 type Op = Sum<i32>;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let engine = match Engine::cuda(0) {
-        Ok(engine) => engine,
-        Err(error) => {
-            println!("skipped: {error}");
-            return Ok(());
-        }
-    };
+    let Some((engine, _context)) = device::gpu()? else { return Ok(()) };
     let Some(ladder) = kernels::MODULES.first() else {
         println!("skipped: built without the kernels, which WARPFOLD_KERNEL_PARTS=scans,ladder builds");
         return Ok(());
     };
-    let _context = Context::new(Device::get_device(0)?)?;
     let image = ladder.images.iter().find(|image| image.kind == ImageKind::Ptx).ok_or("no PTX")?;
     let mut text =
         miniz_oxide::inflate::decompress_to_vec(image.deflated).map_err(|_| "it does not inflate")?;

@@ -15,13 +15,8 @@ use warpfold::{
     Compose, Dot, DoubleDouble, Engine, Max, MaxSegmentSum, Min, Monoid, Plain, Reducer, Sum,
     cuda::{
         DeviceArray, DeviceView, DeviceViewMut, StreamRef,
-        cust::{
-            context::Context,
-            device::Device,
-            sys::{
-                self, CUgraph, CUgraphExec, CUstream,
-                CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
-            },
+        cust::sys::{
+            self, CUgraph, CUgraphExec, CUstream, CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
         },
     },
     monoid::fused::Parts2,
@@ -49,15 +44,7 @@ const SLOTS: usize = 64;
 const GRAPH: usize = 20;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let engine = match Engine::cuda(0) {
-        Ok(engine) => engine,
-        Err(error) => {
-            println!("skipped: {error}");
-            return Ok(());
-        }
-    };
-    // Current on this thread from here on: events and streams belong to it.
-    let _context = Context::new(Device::get_device(0)?)?;
+    let Some((engine, _context)) = device::gpu()? else { return Ok(()) };
     let mut criterion = Criterion::default()
         .with_measurement(Events::new()?)
         .warm_up_time(Duration::from_millis(60))

@@ -8,18 +8,13 @@
 
 use std::{error::Error, fmt::Write as _, io::Write as _, ptr};
 
-use device::{Done, Events, copy, describe};
+use device::{Done, Events, copy, describe, wants};
 use warpfold::{
     ArgMax, Compose, Engine, Max, MaxSegmentSum, Mean, Monoid, SegmentPlan, SegmentReducer, Sum,
     cuda::{
         DeviceArray, DeviceView, DeviceViewMut, StreamRef,
-        cust::{
-            context::Context,
-            device::Device,
-            sys::{
-                self, CUgraph, CUgraphExec, CUstream,
-                CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
-            },
+        cust::sys::{
+            self, CUgraph, CUgraphExec, CUstream, CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
         },
     },
     plan::segments::{SegmentSettings, SegmentStrategy},
@@ -39,17 +34,7 @@ const GRAPH: usize = 20;
 const OUTPUT: usize = 1 << 30;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let engine = match Engine::cuda(0) {
-        Ok(engine) => engine,
-        Err(error) => {
-            println!("skipped: {error}");
-            return Ok(());
-        }
-    };
-    // Current on this thread from here on: events and streams belong to it.
-    let _context = Context::new(Device::get_device(0)?)?;
-    let sections: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let wants = |section: &str| sections.is_empty() || sections.iter().any(|word| word == section);
+    let Some((engine, _context)) = device::gpu()? else { return Ok(()) };
     let mut bench = Bench::new(&engine)?;
     let sum = engine.segments(Sum::<f32>::new())?;
     if wants("rows") {

@@ -11,11 +11,7 @@ use warpfold::{
     Engine, Sum,
     cuda::{
         DeviceArray, DeviceView, DeviceViewMut, StreamRef,
-        cust::{
-            context::Context,
-            device::Device,
-            sys::{self, CUstream},
-        },
+        cust::sys::{self, CUstream},
     },
 };
 
@@ -28,15 +24,7 @@ const BUFFER: usize = 4 << 30;
 const PUSHES: usize = 1000;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let engine = match Engine::cuda(0) {
-        Ok(engine) => engine,
-        Err(error) => {
-            println!("skipped: {error}");
-            return Ok(());
-        }
-    };
-    // Current on this thread from here on: events and streams belong to it.
-    let _context = Context::new(Device::get_device(0)?)?;
+    let Some((engine, _context)) = device::gpu()? else { return Ok(()) };
     let mut text = format!("# {}; {}\nsection,operation,items_each,calls,us\n", describe()?, engine.info());
     pushes(&engine, &mut text)?;
     host(&engine, &mut text)?;

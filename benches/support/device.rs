@@ -7,9 +7,32 @@ use std::{
 };
 
 use warpfold::{
-    Plain,
-    cuda::cust::sys::{self, CUevent, CUstream},
+    Engine, Plain,
+    cuda::cust::{
+        context::Context,
+        device::Device,
+        sys::{self, CUevent, CUstream},
+    },
 };
+
+/// The first GPU, and its context, which is current on this thread until it is dropped: events and streams belong to it. Where
+/// there is none, says so.
+pub fn gpu() -> Result<Option<(Engine, Context)>, Box<dyn Error>> {
+    match Engine::cuda(0) {
+        Ok(engine) => Ok(Some((engine, Context::new(Device::get_device(0)?)?))),
+        Err(error) => {
+            println!("skipped: {error}");
+            Ok(None)
+        }
+    }
+}
+
+/// Is a section asked for on the command line? All are where none is named.
+#[allow(dead_code, reason = "some benches have no sections")]
+pub fn wants(section: &str) -> bool {
+    let mut sections = std::env::args().skip(1).filter(|word| !word.starts_with('-')).peekable();
+    sections.peek().is_none() || sections.any(|word| word == section)
+}
 
 /// Copies a slice to device memory.
 ///
