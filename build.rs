@@ -41,10 +41,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         // Kernels of the papers, for a bench: only if asked for.
         (LADDER, vec![new], vec![]),
     ];
+    // Where nothing runs them, one architecture of each part will do: the older one is that of `more` and `keys`.
+    println!("cargo:rerun-if-env-changed=WARPFOLD_KERNELS_SAMPLED");
+    let sampled = std::env::var_os("WARPFOLD_KERNELS_SAMPLED").is_some();
     // Some of the parts alone, for who works on their kernels and does not want to wait for the others'.
     println!("cargo:rerun-if-env-changed=WARPFOLD_KERNEL_PARTS");
     let wanted = std::env::var("WARPFOLD_KERNEL_PARTS").ok();
-    for (part, archs, cubin) in parts {
+    for (part, mut archs, mut cubin) in parts {
+        if sampled {
+            archs.drain(..archs.len() - 1);
+            cubin.retain(|arch| *arch == new);
+        }
         let is_named = |wanted: &String| wanted.split(',').any(|name| name == part);
         if !wanted.as_ref().map_or(part != LADDER, is_named) {
             std::fs::write(out.join(format!("{part}.rs")), NO_MODULES)?;

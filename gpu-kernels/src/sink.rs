@@ -44,7 +44,7 @@
 //! let numbers: Vec<u64> = (0..1000).collect();
 //! let (mut partials, mut present) = ([0_u64; 3 * 10], [0_u32; 3 * 10]);
 //! let (mut ticket, mut sums) = ([0_u32], [7_u64; 10]);
-//! let meeting = Meeting {
+//! let meeting = Meeting::<Sum<u64>> {
 //!     partials: partials.as_mut_ptr(),
 //!     present: present.as_mut_ptr(),
 //!     ticket: ticket.as_mut_ptr(),

@@ -68,7 +68,7 @@ const MAX_PARTIALS: u64 = 1 << 22;
 /// use warpfold_monoid::{Sum, keyed::TagShape};
 ///
 /// let few = TagShape::of::<Sum<f32>>(1 << 26, 64);
-/// assert_eq!((few.few, few.warps, few.chunks), (true, 3, 1536));
+/// assert_eq!((few.few, few.warps, few.chunks), (true, 3, 1534));
 /// let many = TagShape::of::<Sum<f32>>(1 << 26, 4096);
 /// assert_eq!((many.few, many.warps, many.chunks), (false, 1, 768));
 /// ```
