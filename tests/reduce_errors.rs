@@ -84,6 +84,10 @@ mod cuda {
 
     #[test]
     fn every_builtin_was_compiled() {
+        let all = [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)];
+        // As the build script understands it.
+        let sampled = std::env::var_os("WARPFOLD_KERNELS_SAMPLED").is_some();
+        let served = if sampled { &all[4..] } else { &all[..] };
         for export in BUILTINS.table.exports {
             let module = BUILTINS.modules.iter().find(|module| module.name == export.name);
             let module = module.unwrap_or_else(|| panic!("{} was not compiled", export.name));
@@ -91,7 +95,7 @@ mod cuda {
                 let name = format!("{}__{}", export.name, entry.kernel);
                 assert!(module.entries.contains(&name.as_str()), "{name} is not in {:?}", module.entries);
             }
-            for compute_capability in [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)] {
+            for &compute_capability in served {
                 assert!(module.image_for(compute_capability).is_some(), "{compute_capability:?}");
             }
             assert!(module.image_for((7, 0)).is_none());
