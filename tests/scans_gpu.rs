@@ -4,7 +4,7 @@
 use std::ptr;
 
 use warpfold::{
-    ArgMax, Compose, Engine, Error, Max, Monoid, Plain, Product, Scanner, SegmentPlan, Sum,
+    ArgMax, Compose, Engine, Error, Max, Monoid, Product, Scanner, SegmentPlan, Sum,
     cuda::{
         DeviceArray, DeviceView, DeviceViewMut, StreamRef,
         cust::{
@@ -17,23 +17,12 @@ use warpfold::{
     monoid::scan::Tiling,
 };
 
-use crate::support::{Random, apart, gpu, matrix::Data};
+use crate::support::{Random, apart, bytes, gpu, matrix::Data, ordinary};
 
 /// Bytes before and after results.
 const GUARD: usize = 64;
 /// What they are filled with.
 const GUARD_BYTE: u8 = 0xa5;
-
-/// The bytes of plain data.
-fn bytes<T: Plain>(items: &[T]) -> &[u8] {
-    // SAFETY: plain data has no padding.
-    unsafe { std::slice::from_raw_parts(items.as_ptr().cast(), size_of_val(items)) }
-}
-
-fn ordinary<T: Data>(n: usize, seed: u64) -> Vec<T> {
-    let mut random = Random::new(seed);
-    (0..n).map(|_| T::ordinary(&mut random)).collect()
-}
 
 /// Scans on the device between guards, the result beginning `offset` results behind an aligned address.
 fn scan<Op: Monoid>(

@@ -20,23 +20,12 @@ use warpfold::{
     tree,
 };
 
-use crate::support::{Random, apart, gpu, matrix::Data};
+use crate::support::{Random, apart, bytes, gpu, matrix::Data, ordinary};
 
 /// Results before and after.
 const GUARD: usize = 16;
 /// What they are filled with.
 const GUARD_BYTE: u8 = 0xa5;
-
-/// The bytes of plain data.
-fn bytes<T: Plain>(items: &[T]) -> &[u8] {
-    // SAFETY: plain data has no padding.
-    unsafe { std::slice::from_raw_parts(items.as_ptr().cast(), size_of_val(items)) }
-}
-
-fn ordinary<T: Data>(n: usize, seed: u64) -> Vec<T> {
-    let mut random = Random::new(seed);
-    (0..n).map(|_| T::ordinary(&mut random)).collect()
-}
 
 /// A device array of results with guards on both sides.
 struct Guarded<'a> {

@@ -31,6 +31,7 @@
 //!     // Whole warps go round, also where some lanes have no number.
 //!     while first < n {
 //!         let i = first + thread::index_1d() as usize;
+//!         // SAFETY: a number that there is.
 //!         let number = if i < n { unsafe { global::load(numbers.wrapping_add(i)) } } else { 0 };
 //!         let item = (number % 2 == 1).then_some(((number % 10) as u32, number));
 //!         // SAFETY: the whole warp.

@@ -31,6 +31,20 @@ pub fn takes(engine: &Engine, items: usize) -> bool {
     engine.backend() != Backend::Sim || items <= 20_000
 }
 
+/// The bytes of plain data.
+#[cfg(feature = "cuda")]
+pub fn bytes<T: warpfold::Plain>(items: &[T]) -> &[u8] {
+    // SAFETY: plain data has no padding.
+    unsafe { std::slice::from_raw_parts(items.as_ptr().cast(), size_of_val(items)) }
+}
+
+/// Ordinary values, the same for the same seed.
+#[cfg(feature = "cuda")]
+pub fn ordinary<T: matrix::Data>(n: usize, seed: u64) -> Vec<T> {
+    let mut random = Random::new(seed);
+    (0..n).map(|_| T::ordinary(&mut random)).collect()
+}
+
 /// The GPU, for tests of nothing else. Where there is none, a line `skipped: <test>: <why>` says so, which
 /// `cargo xtask test` counts; with `WARPFOLD_REQUIRE_GPU=1` the test fails.
 pub fn gpu() -> Option<Engine> {
