@@ -5,7 +5,12 @@
 //! wrong one ends the program. Where there is no GPU, it says so.
 
 mod harness;
+mod harris;
+mod moderngpu;
+mod one_array;
+mod patel;
 mod scans;
+mod timcheck;
 
 use std::error::Error;
 
@@ -22,6 +27,16 @@ struct Options {
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 enum Section {
+    /// Block-wide sums of sets of 1024, step by step
+    Timcheck,
+    /// Five versions of a tree in shared memory, over 32 MB
+    Patel,
+    /// The fully unrolled kernel, over the elements of a thread
+    Harris,
+    /// Tiles and shuffles of moderngpu
+    Moderngpu,
+    /// How the values of blocks become one
+    OneArray,
     /// Scans: Hillis and Steele, Blelloch, Sengupta and others
     Scans,
 }
@@ -34,6 +49,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             continue;
         }
         match section {
+            Section::Timcheck => timcheck::run(&gpu)?,
+            Section::Patel => patel::run(&gpu)?,
+            Section::Harris => harris::run(&gpu)?,
+            Section::Moderngpu => moderngpu::run(&gpu)?,
+            Section::OneArray => one_array::run(&gpu)?,
             Section::Scans => scans::run(&gpu)?,
         }
     }

@@ -26,7 +26,17 @@ macro_rules! entry {
 }
 
 #[cfg(target_arch = "nvptx64")]
+mod harris;
+#[cfg(target_arch = "nvptx64")]
+mod moderngpu;
+#[cfg(target_arch = "nvptx64")]
+mod one_array;
+#[cfg(target_arch = "nvptx64")]
+mod patel;
+#[cfg(target_arch = "nvptx64")]
 mod scans;
+#[cfg(target_arch = "nvptx64")]
+mod timcheck;
 
 #[cfg(target_arch = "nvptx64")]
 warpfold_simt::device_panic_handler!();
