@@ -110,7 +110,8 @@ impl Gpu {
             sys::cuDeviceGet(&mut device, 0).done()?;
             sys::cuDevicePrimaryCtxRetain(&mut context, device).done()?;
             sys::cuCtxSetCurrent(context).done()?;
-            sys::cuStreamCreate(&mut stream, 1).done()?;
+            // Copies and clears go to the default stream, which one of this kind waits for.
+            sys::cuStreamCreate(&mut stream, 0).done()?;
             for event in &mut events {
                 sys::cuEventCreate(event, 0).done()?;
             }
