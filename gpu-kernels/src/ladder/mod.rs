@@ -5,4 +5,9 @@
 //! is wrong, the kernel is right and says where. [`ladder_kernels!`](crate::ladder_kernels) exports them for devices; no
 //! feature that is on by default does.
 
+pub mod future;
+pub mod keyed;
+pub mod ordered;
 pub mod scan;
+pub mod thesis;
+pub mod transpose;
