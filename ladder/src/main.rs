@@ -1,0 +1,41 @@
+//! Times the kernels of the papers (`gpu-kernels/src/ladder`) on a GPU: `warpfold-ladder SECTION...`.
+//!
+//! A section is a paper. Each prints CSV, which goes to `SECTION.csv` in the folder that `WARPFOLD_OUT` names too; its module
+//! says what the columns are. Every kernel's result is compared with one that the host worked out before it is timed, and a
+//! wrong one ends the program. Where there is no GPU, it says so.
+
+mod harness;
+mod scans;
+
+use std::error::Error;
+
+use clap::{Parser, ValueEnum};
+use harness::Gpu;
+
+/// Times the kernels of the papers on a GPU.
+#[derive(Parser)]
+struct Options {
+    /// The papers [default: all]
+    sections: Vec<Section>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum Section {
+    /// Scans: Hillis and Steele, Blelloch, Sengupta and others
+    Scans,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let options = Options::parse();
+    let Some(gpu) = Gpu::new()? else { return Ok(()) };
+    for section in Section::value_variants() {
+        if !options.sections.is_empty() && !options.sections.contains(section) {
+            continue;
+        }
+        match section {
+            Section::Scans => scans::run(&gpu)?,
+        }
+    }
+    Ok(())
+}
