@@ -94,11 +94,8 @@ pub unsafe fn small_by_flags<Op: Monoid>(params: &ThesisParams<Op>) {
             if thread.is_multiple_of(2 * distance) && right < threads {
                 if begins.read(right) != 0 {
                     // The piece that ends where the first segment of the right node begins.
-                    let piece = if opens.read(right) != 0 {
-                        behind
-                    } else {
-                        op.combine(behind, befores.read(right))
-                    };
+                    let piece =
+                        if opens.read(right) != 0 { behind } else { op.combine(behind, befores.read(right)) };
                     if begin {
                         write_piece(params, &at, right - 1, piece);
                     } else {
@@ -136,6 +133,16 @@ unsafe fn write_piece<Op: Monoid>(params: &ThesisParams<Op>, at: &Seat, thread: 
     }
 }
 
+/// The parameters of [`loop_in_map_parts`].
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PartsParams<Op: Monoid> {
+    /// Of one thread a segment.
+    pub of: ThesisParams<Op>,
+    /// Threads that take a segment: a power of two.
+    pub parts: u32,
+}
+
 /// `parts` threads take a segment of a [`TRANSPOSED`](thesis::TRANSPOSED) array, each a run of neighbouring items; those of
 /// neighbouring segments read side by side. A tree combines the parts, in order.
 ///
@@ -144,7 +151,8 @@ unsafe fn write_piece<Op: Monoid>(params: &ThesisParams<Op>, at: &Seat, thread: 
 /// The grid has `parts` threads for each segment; `parts` divides the group. It has
 /// [`room_bytes`](thesis::room_bytes) of dynamic shared memory. The rest as for [`loop_in_map`](thesis::loop_in_map).
 #[inline(always)]
-pub unsafe fn loop_in_map_parts<Op: Monoid>(params: &ThesisParams<Op>, parts: u32) {
+pub unsafe fn loop_in_map_parts<Op: Monoid>(params: &PartsParams<Op>) {
+    let PartsParams { of: params, parts } = *params;
     let (thread, beside) = (thread_idx_x(), block_dim_x() / parts);
     let part = thread / beside;
     let segment = block_idx_x() as u64 * beside as u64 + (thread % beside) as u64;

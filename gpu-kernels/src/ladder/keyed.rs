@@ -86,10 +86,7 @@ unsafe fn over_sets<Op: Monoid>(
             // SAFETY: written before the barrier; the set's own values.
             unsafe {
                 let value = table.read(thread as usize);
-                global::store(
-                    params.values.wrapping_add(set * params.k as usize + thread as usize),
-                    value,
-                );
+                global::store(params.values.wrapping_add(set * params.k as usize + thread as usize), value);
             }
         }
         sync_threads();
@@ -223,11 +220,7 @@ pub unsafe fn warp_sorted<Op: Monoid>(
 ///
 /// As for [`sorted_tree`], with [`block::SHARED`] `slots`.
 #[inline(always)]
-pub unsafe fn per_key<Op: Monoid>(
-    params: &KeyedParams<Op>,
-    slots: Shared<Op::Acc>,
-    table: Shared<Op::Acc>,
-) {
+pub unsafe fn per_key<Op: Monoid>(params: &KeyedParams<Op>, slots: Shared<Op::Acc>, table: Shared<Op::Acc>) {
     let op = &params.op;
     let fold = |key: u32, value: Op::Acc| {
         let mut now = 0;
@@ -246,22 +239,33 @@ pub unsafe fn per_key<Op: Monoid>(
     unsafe { over_sets(params, table, fold) }
 }
 
-/// All sets are pushed to a sink, which keeps a value for each key and warp; the cycles noted are those of a push. `flushed`
-/// receives, for each block, those of the flush at the end, in which the last block combines all.
+/// The parameters of [`sink`].
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct SinkParams<Op: Monoid> {
+    /// The sets; no values are written for them.
+    pub sets: KeyedParams<Op>,
+    /// Where the grid's blocks meet at the end.
+    pub meeting: Meeting<Op>,
+    /// For each block, how many cycles its flush took.
+    pub flushed: *mut u64,
+}
+
+/// All sets are pushed to a sink, which keeps a value for each key and warp; the cycles noted are those of a push. At the end
+/// comes a flush, in which the last block combines all.
 ///
 /// # Safety
 ///
 /// The whole grid calls, of as many blocks as the sets are for, of whole warps. `accs` and `there` have a slot for each warp and
-/// key, `last` one, `meeting` leads to room for the grid and `k` keys; nothing else uses them.
+/// key, `last` one, and the meeting leads to room for the grid and `k` keys; nothing else uses them.
 #[inline(always)]
 pub unsafe fn sink<Op: Monoid>(
-    params: &KeyedParams<Op>,
-    meeting: &Meeting<Op>,
-    flushed: *mut u64,
+    params: &SinkParams<Op>,
     accs: Shared<Op::Acc>,
     there: Shared<u32>,
     last: Shared<u32>,
 ) {
+    let SinkParams { sets: params, meeting, flushed } = params;
     let (block, thread, threads) = (block_idx_x() as usize, thread_idx_x() as usize, block_dim_x() as usize);
     // SAFETY: the caller's promise.
     unsafe {

@@ -389,7 +389,10 @@ impl Seat {
     ///
     /// As for [`small`].
     #[inline(always)]
-    pub(super) unsafe fn value<Op: Monoid, const PARTIALS: bool>(&self, params: &ThesisParams<Op>) -> Op::Acc {
+    pub(super) unsafe fn value<Op: Monoid, const PARTIALS: bool>(
+        &self,
+        params: &ThesisParams<Op>,
+    ) -> Op::Acc {
         let first = self.segment * self.length as u64 + self.index as u64;
         let count = self.is_active as u64;
         // SAFETY: an item that there is.
@@ -543,7 +546,9 @@ pub unsafe fn mark<Op: Monoid>(params: &ScanParams<Op>) {
     let mut i = block_idx_x() as u64 * block_dim_x() as u64 + thread_idx_x() as u64;
     while i < params.n {
         // SAFETY: below the number of items.
-        unsafe { global::store(params.flags.wrapping_add(i as usize), i.is_multiple_of(params.length) as u8) };
+        unsafe {
+            global::store(params.flags.wrapping_add(i as usize), i.is_multiple_of(params.length) as u8)
+        };
         i += step;
     }
 }

@@ -29,4 +29,19 @@ macro_rules! entry {
 mod scans;
 
 #[cfg(target_arch = "nvptx64")]
+mod future;
+
+#[cfg(target_arch = "nvptx64")]
+mod keyed;
+
+#[cfg(target_arch = "nvptx64")]
+mod ordered;
+
+#[cfg(target_arch = "nvptx64")]
+mod thesis;
+
+#[cfg(target_arch = "nvptx64")]
+mod transpose;
+
+#[cfg(target_arch = "nvptx64")]
 warpfold_simt::device_panic_handler!();
