@@ -216,11 +216,7 @@ impl Gpu {
 
     /// [`time`](Self::time) with samples of so many microseconds: for tables of very many rows. What takes longer than that
     /// is called once a sample, and what takes ten times longer has three samples.
-    pub fn time_for(
-        &self,
-        sample: f64,
-        call: &dyn Fn(usize) -> Result<(), Failure>,
-    ) -> Result<f64, Failure> {
+    pub fn time_for(&self, sample: f64, call: &dyn Fn(usize) -> Result<(), Failure>) -> Result<f64, Failure> {
         let mut number = 0;
         let mut some = |count: usize| -> Result<f64, Failure> {
             // SAFETY: a live event and stream.
@@ -314,7 +310,12 @@ impl Kernel<'_> {
         let mut blocks = 0;
         // SAFETY: a valid place for the answer, a loaded function.
         unsafe {
-            sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut blocks, self.function, threads as i32, shared)
+            sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                &mut blocks,
+                self.function,
+                threads as i32,
+                shared,
+            )
         }
         .done()?;
         Ok(blocks as u32)

@@ -4,8 +4,13 @@
 //! says what the columns are. Every kernel's result is compared with one that the host worked out before it is timed, and a
 //! wrong one ends the program. Where there is no GPU, it says so.
 
+mod future;
 mod harness;
+mod keyed;
+mod ordered;
 mod scans;
+mod thesis;
+mod transpose;
 
 use std::error::Error;
 
@@ -24,6 +29,16 @@ struct Options {
 enum Section {
     /// Scans: Hillis and Steele, Blelloch, Sengupta and others
     Scans,
+    /// Regular segmented reductions of the Futhark thesis
+    Thesis,
+    /// Its transposes
+    Transpose,
+    /// Ways of reading in order
+    Ordered,
+    /// The Futhark thesis's future work
+    Future,
+    /// Block-wide reductions by key
+    Keyed,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -35,6 +50,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         match section {
             Section::Scans => scans::run(&gpu)?,
+            Section::Thesis => thesis::run(&gpu)?,
+            Section::Transpose => transpose::run(&gpu)?,
+            Section::Ordered => ordered::run(&gpu)?,
+            Section::Future => future::run(&gpu)?,
+            Section::Keyed => keyed::run(&gpu)?,
         }
     }
     Ok(())

@@ -11,6 +11,12 @@ use crate::harness::{Array, Failure, Gpu, Kernel, Report};
 /// Microseconds of a sample.
 const SAMPLE: f64 = 2e3;
 
+/// How many pieces of a result are looked at.
+const PIECES: u64 = 100;
+
+/// How many elements each has.
+const PIECE: u64 = 4096;
+
 /// A kernel for each form.
 pub struct Transposer<'a> {
     dim: u64,
@@ -126,17 +132,19 @@ impl Shape<'_> {
             }
             gpu.clear(output)?;
             with.run_as(form, input.ptr(), output.ptr(), height, width)?;
-            let found = output.read(gpu, 0, n as usize)?;
-            let (h, w) = (height as usize, width as usize);
-            // Every element of some columns, the first and the last among them.
-            let mut columns = (0..w).step_by((w / 61).max(1)).chain([w - 1]);
-            let right = columns.all(|x| (0..h).all(|y| found[x * h + y] == values[y * w + x]));
-            if !right {
-                return Err(format!("{form:?}, tiles {tile}, [{height}][{width}] is wrong").into());
+            // Pieces all over, the first and the last elements among them.
+            for piece in 0..=PIECES {
+                let len = PIECE.min(n);
+                let first = (n - len) / PIECES * piece;
+                let first = if piece == PIECES { n - len } else { first };
+                let found = output.read(gpu, first as usize, len as usize)?;
+                let wanted = |i: u64| values[(i % height * width + i / height) as usize];
+                if (first..).zip(&found).any(|(i, &found)| found != wanted(i)) {
+                    return Err(format!("{form:?}, tiles {tile}, [{height}][{width}] is wrong").into());
+                }
             }
-            let time = gpu.time_for(SAMPLE, &|_| {
-                with.run_as(form, input.ptr(), output.ptr(), height, width)
-            })?;
+            let time =
+                gpu.time_for(SAMPLE, &|_| with.run_as(form, input.ptr(), output.ptr(), height, width))?;
             let rate = 8.0 * n as f64 / time / 1e3;
             let name = if form == selected { "selected" } else { "forced" };
             report.row(format_args!("{table},{tile},{name},{form:?},{height},{width},{time:.2},{rate:.0}"));

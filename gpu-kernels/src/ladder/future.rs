@@ -135,7 +135,7 @@ unsafe fn write_piece<Op: Monoid>(params: &ThesisParams<Op>, at: &Seat, thread: 
 
 /// The parameters of [`loop_in_map_parts`].
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct PartsParams<Op: Monoid> {
     /// Of one thread a segment.
     pub of: ThesisParams<Op>,

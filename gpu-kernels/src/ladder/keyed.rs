@@ -241,7 +241,7 @@ pub unsafe fn per_key<Op: Monoid>(params: &KeyedParams<Op>, slots: Shared<Op::Ac
 
 /// The parameters of [`sink`].
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct SinkParams<Op: Monoid> {
     /// The sets; no values are written for them.
     pub sets: KeyedParams<Op>,

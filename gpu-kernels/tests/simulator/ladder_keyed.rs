@@ -83,9 +83,7 @@ fn check(how: How, threads: u32, k: u32, keys_of: impl Fn(u32) -> u32) {
                 How::SortedTree => sorted_tree(params, room, table),
                 How::WarpSorted => warp_sorted(params, warps, slots, table),
                 How::PerKey => per_key(params, slots, table),
-                How::Sink => {
-                    sink(with_sink, warps, shared!([u32; 32 * 16]), shared!([u32; 1]))
-                }
+                How::Sink => sink(with_sink, warps, shared!([u32; 32 * 16]), shared!([u32; 1])),
             }
         }
     })

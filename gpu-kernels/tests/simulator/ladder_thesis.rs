@@ -4,7 +4,7 @@
 use std::ptr;
 
 use warpfold_gpu_kernels::ladder::future::{
-    PartsParams,    flags_bytes, large_vectors, loop_in_map_parts, small_by_flags, small_by_index,
+    PartsParams, flags_bytes, large_vectors, loop_in_map_parts, small_by_flags, small_by_index,
 };
 use warpfold_gpu_kernels::ladder::thesis::{
     COMPACT, CONTIGUOUS, INTERLEAVED, SHUFFLES, STRIDED, ScanParams, Strategy, TRANSPOSED, ThesisParams,

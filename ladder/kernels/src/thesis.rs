@@ -1,8 +1,8 @@
 //! Regular segmented reductions: sums of `i32`, in any order and in order, and maximum segment sums.
 
 use warpfold_gpu_kernels::ladder::thesis::{
-    COMPACT, INTERLEAVED, SHUFFLES, ScanParams, ThesisParams, WAVES, gather, large, loop_in_map, mark, propagate,
-    scan_runs, small,
+    COMPACT, INTERLEAVED, SHUFFLES, ScanParams, ThesisParams, WAVES, gather, large, loop_in_map, mark,
+    propagate, scan_runs, small,
 };
 use warpfold_monoid::{MaxSegmentSum, Ordered, Sum};
 
