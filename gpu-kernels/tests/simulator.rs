@@ -9,6 +9,8 @@ mod ladder;
 mod ladder_keyed;
 #[path = "simulator/ladder_ordered.rs"]
 mod ladder_ordered;
+#[path = "simulator/ladder_papers.rs"]
+mod ladder_papers;
 #[path = "simulator/ladder_thesis.rs"]
 mod ladder_thesis;
 #[path = "simulator/ladder_transpose.rs"]

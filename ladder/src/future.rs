@@ -68,7 +68,7 @@ fn of_segments<Op: Exported>(gpu: &Gpu, prefix: &str, report: &mut Report) -> Re
         }
         let threads = 256_u32;
         for parts in [1_u32, 2, 4, 8, 16, 32] {
-            if length < parts as u64 || length / parts as u64 > 1 << 18 {
+            if length < parts as u64 || length / parts as u64 > 1 << 16 {
                 continue;
             }
             let mut of = bench.params(m);
@@ -109,7 +109,7 @@ fn vectors<Op: Monoid<Output: PartialEq + Debug>>(
         for (kernel, of_load) in [("items", 1), ("vectors", width)] {
             let first = gpu.kernel("future", &format!("{name}_{kernel}"))?;
             let second = gpu.kernel("future", &format!("{name}_partials"))?;
-            let groups = first.resident(threads, shared)? as u64 * gpu.multiprocessors as u64;
+            let groups = first.resident_with(threads, shared)? as u64 * gpu.multiprocessors as u64;
             let partials = gpu.zeros::<Op::Acc>(groups as usize)?;
             let params = ThesisParams {
                 items: items.ptr(),

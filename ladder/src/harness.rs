@@ -110,7 +110,8 @@ impl Gpu {
             sys::cuDeviceGet(&mut device, 0).done()?;
             sys::cuDevicePrimaryCtxRetain(&mut context, device).done()?;
             sys::cuCtxSetCurrent(context).done()?;
-            sys::cuStreamCreate(&mut stream, 1).done()?;
+            // Copies and clears go to the default stream, which one of this kind waits for.
+            sys::cuStreamCreate(&mut stream, 0).done()?;
             for event in &mut events {
                 sys::cuEventCreate(event, 0).done()?;
             }
@@ -305,8 +306,13 @@ impl Kernel<'_> {
         .map_err(|error| format!("{}, {blocks} blocks of {threads} threads: {error}", self.name).into())
     }
 
-    /// Blocks of so many threads, and bytes of dynamic shared memory, that a multiprocessor holds at once.
-    pub fn resident(&self, threads: u32, shared: usize) -> Result<u32, Failure> {
+    /// Blocks of so many threads that a multiprocessor holds at once.
+    pub fn resident(&self, threads: u32) -> Result<u32, Failure> {
+        self.resident_with(threads, 0)
+    }
+
+    /// [`resident`](Self::resident) with so many bytes of dynamic shared memory for each block.
+    pub fn resident_with(&self, threads: u32, shared: usize) -> Result<u32, Failure> {
         let mut blocks = 0;
         // SAFETY: a valid place for the answer, a loaded function.
         unsafe {

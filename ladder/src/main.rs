@@ -6,10 +6,15 @@
 
 mod future;
 mod harness;
+mod harris;
 mod keyed;
+mod moderngpu;
+mod one_array;
 mod ordered;
+mod patel;
 mod scans;
 mod thesis;
+mod timcheck;
 mod transpose;
 
 use std::error::Error;
@@ -27,6 +32,16 @@ struct Options {
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 enum Section {
+    /// Block-wide sums of sets of 1024, step by step
+    Timcheck,
+    /// Five versions of a tree in shared memory, over 32 MB
+    Patel,
+    /// The fully unrolled kernel, over the elements of a thread
+    Harris,
+    /// Tiles and shuffles of moderngpu
+    Moderngpu,
+    /// How the values of blocks become one
+    OneArray,
     /// Scans: Hillis and Steele, Blelloch, Sengupta and others
     Scans,
     /// Regular segmented reductions of the Futhark thesis
@@ -49,6 +64,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             continue;
         }
         match section {
+            Section::Timcheck => timcheck::run(&gpu)?,
+            Section::Patel => patel::run(&gpu)?,
+            Section::Harris => harris::run(&gpu)?,
+            Section::Moderngpu => moderngpu::run(&gpu)?,
+            Section::OneArray => one_array::run(&gpu)?,
             Section::Scans => scans::run(&gpu)?,
             Section::Thesis => thesis::run(&gpu)?,
             Section::Transpose => transpose::run(&gpu)?,

@@ -43,7 +43,7 @@ fn ways<Op: Exported>(gpu: &Gpu, log: u32, prefix: &str, report: &mut Report) ->
         let size = threads as u64;
         let shared = room_bytes::<Op::Acc>(threads as usize);
         let of_card = |resident: u32| resident as u64 * gpu.multiprocessors as u64;
-        let held = of_card(bench.kernel("large")?.resident(threads, shared)?);
+        let held = of_card(bench.kernel("large")?.resident_with(threads, shared)?);
         let chunk = bench.n.div_ceil(held * size).next_power_of_two();
         let groups = bench.n.div_ceil(chunk * size);
         let large = |groups, chunk, loading| bench.large("large", 1, threads, (groups, chunk), loading);
@@ -63,7 +63,7 @@ fn ways<Op: Exported>(gpu: &Gpu, log: u32, prefix: &str, report: &mut Report) ->
                 continue;
             }
             let kernel = gpu.kernel("ordered", &name)?;
-            let held = of_card(kernel.resident(threads, shared)?);
+            let held = of_card(kernel.resident_with(threads, shared)?);
             let tile = size * items;
             let spread = bench.n.div_ceil(held).next_multiple_of(tile);
             for (way, run) in [("tile", tile), ("spread", spread)] {

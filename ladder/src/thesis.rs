@@ -3,7 +3,8 @@
 //! Columns of `thesis.csv`: the table; the operator (`sum` in any order, `ordered`: a sum that keeps to the order, `mss`: the
 //! maximum segment sum); logarithms of the number of items and of segments; the strategy; threads of a group; groups of a
 //! segment; items of a thread; microseconds without transposing (`raw_us`, the thesis's figures 5.6 and 5.7) and with
-//! (`final_us`, figures 5.10 and 5.11). Arrays shorter than L2 are read from memory: calls rotate over copies.
+//! (`final_us`, figures 5.10 and 5.11). Arrays shorter than L2 are read from memory: calls rotate over copies. But what was just
+//! transposed is still in L2, so that a short array may take less time with its transpose than without.
 //!
 //! | table | rows |
 //! | --- | --- |
@@ -252,7 +253,7 @@ impl<'a, Op: Exported> Bench<'a, Op> {
         let shared = room_bytes::<Op::Acc>(threads as usize);
         let scan = self.kernel("scan_runs")?;
         // As many groups as the card holds at once, of whole windows.
-        let held = scan.resident(threads, shared)? as u64 * self.gpu.multiprocessors as u64;
+        let held = scan.resident_with(threads, shared)? as u64 * self.gpu.multiprocessors as u64;
         let run = self.n.div_ceil(held.min(1 << 13)).next_multiple_of(threads as u64);
         let groups = self.n.div_ceil(run);
         let n = self.n as usize;
@@ -432,7 +433,7 @@ fn segments<Op: Exported>(
             let shared = room_bytes::<Op::Acc>(threads as usize);
             // As many groups as the card holds at once.
             let large = bench.kernel("large")?;
-            let hint = large.resident(threads, shared)? as u64 * gpu.multiprocessors as u64;
+            let hint = large.resident_with(threads, shared)? as u64 * gpu.multiprocessors as u64;
             let (mut groups, mut chunk) = split(m, length, size, hint);
             let mut loading = STRIDED;
             if !Op::COMMUTATIVE {
@@ -509,7 +510,7 @@ fn chunks(gpu: &Gpu, log: u32, report: &mut Report) -> Result<(), Failure> {
     let expected = oracles::<Sum<i32>>(&bench.host, 1);
     for threads in GROUPS {
         let shared = room_bytes::<i32>(threads as usize);
-        let held = bench.kernel("large")?.resident(threads, shared)? as u64 * gpu.multiprocessors as u64;
+        let held = bench.kernel("large")?.resident_with(threads, shared)? as u64 * gpu.multiprocessors as u64;
         let most = bench.n.div_ceil(threads as u64);
         let counts = [
             held / 4,

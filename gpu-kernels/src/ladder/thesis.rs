@@ -84,44 +84,32 @@ pub struct ThesisParams<Op: Monoid> {
 }
 
 impl<Op: Monoid> ThesisParams<Op> {
-    /// # Safety
-    ///
-    /// The place is one of an item, or of an earlier step's value.
-    #[inline(always)]
-    unsafe fn fold_in<const PARTIALS: bool>(
-        &self,
-        acc: Option<Op::Acc>,
-        place: u64,
-        index: u64,
-    ) -> Option<Op::Acc> {
-        // SAFETY: the caller's promise.
-        unsafe {
-            if PARTIALS {
-                let value = global::load(self.partials.wrapping_add(place as usize));
-                Some(acc.map_or(value, |acc| self.op.combine(acc, value)))
-            } else {
-                let item = global::load(self.items.wrapping_add(place as usize));
-                Some(acc.map_or_else(|| self.op.lift(item, index), |acc| self.op.push(acc, item, index)))
-            }
-        }
-    }
-
-    /// A thread's share: `count` items from place `first` on, which the operator is told have the given indices.
+    /// A thread's share: `count` items from place `first` on, which the operator is told have the given indices. Four are on
+    /// their way at once.
     ///
     /// # Safety
     ///
-    /// As for [`fold_in`](Self::fold_in).
+    /// The places are those of items, or of an earlier step's values.
     #[inline(always)]
     pub(super) unsafe fn fold<const PARTIALS: bool>(&self, share: Share) -> Op::Acc {
-        let mut acc = None;
-        let mut j = 0;
-        while j < share.count {
-            let (place, index) = (share.first + j * share.step, share.index + j * share.index_step);
-            // SAFETY: the caller's promise.
-            acc = unsafe { self.fold_in::<PARTIALS>(acc, place, index) };
-            j += 1;
+        if PARTIALS {
+            let load = |place: usize| {
+                // SAFETY: the caller's promise.
+                unsafe { global::load(self.partials.wrapping_add(place)) }
+            };
+            let push =
+                |acc: Option<Op::Acc>, value, _| Some(acc.map_or(value, |acc| self.op.combine(acc, value)));
+            share.fold(load, push).unwrap_or_else(|| self.op.identity())
+        } else {
+            let load = |place: usize| {
+                // SAFETY: the caller's promise.
+                unsafe { global::load(self.items.wrapping_add(place)) }
+            };
+            let push = |acc: Option<Op::Acc>, item, i| {
+                Some(acc.map_or_else(|| self.op.lift(item, i), |acc| self.op.push(acc, item, i)))
+            };
+            share.fold(load, push).unwrap_or_else(|| self.op.identity())
         }
-        acc.unwrap_or_else(|| self.op.identity())
     }
 
     /// Where the items of a thread lie, of so many threads of a segment.
@@ -168,6 +156,33 @@ pub(super) struct Share {
     pub(super) count: u64,
     pub(super) index: u64,
     pub(super) index_step: u64,
+}
+
+impl Share {
+    /// Loads and takes in one after the other, with the loads of four ahead.
+    #[inline(always)]
+    fn fold<T: Copy, A>(
+        &self,
+        load: impl Fn(usize) -> T,
+        push: impl Fn(Option<A>, T, u64) -> Option<A>,
+    ) -> Option<A> {
+        let (mut place, mut index) = (self.first, self.index);
+        let (mut acc, mut left) = (None, self.count);
+        while left >= 4 {
+            let items = [0, 1, 2, 3].map(|k| load((place + k * self.step) as usize));
+            let mut k = 0;
+            while k < 4 {
+                acc = push(acc, items[k], index + k as u64 * self.index_step);
+                k += 1;
+            }
+            (place, index, left) = (place + 4 * self.step, index + 4 * self.index_step, left - 4);
+        }
+        while left > 0 {
+            acc = push(acc, load(place as usize), index);
+            (place, index, left) = (place + self.step, index + self.index_step, left - 1);
+        }
+        acc
+    }
 }
 
 /// How many groups of `group` threads take a segment, and how long a thread's chunk is, if about `hint` groups are wanted in all.

@@ -3,9 +3,9 @@
 use half::f16;
 use warpfold_gpu_kernels::ladder::{
     future::{PartsParams, large_vectors, loop_in_map_parts, small_by_flags, small_by_index},
-    thesis::ThesisParams,
+    thesis::{ThesisParams, WAVES, large},
 };
-use warpfold_monoid::{MaxSegmentSum, Sum};
+use warpfold_monoid::{MaxSegmentSum, Monoid, Sum};
 
 type Int = Sum<i32>;
 type Mss = MaxSegmentSum<i32>;
@@ -17,27 +17,37 @@ entry! { future__mss_small_by_flags(params: ThesisParams<Mss>) up to 1024, { sma
 entry! { future__mss_small_by_index(params: ThesisParams<Mss>) up to 1024, { small_by_index(&params) } }
 entry! { future__mss_parts(params: PartsParams<Mss>) up to 1024, { loop_in_map_parts(&params) } }
 
-entry! { future__f64_items(params: ThesisParams<Sum<f64>>) up to 1024, { large_vectors::<_, 1>(&params) } }
+entry! { future__f64_items(params: ThesisParams<Sum<f64>>) up to 1024, { items(&params) } }
 entry! { future__f64_vectors(params: ThesisParams<Sum<f64>>) up to 1024, { large_vectors::<_, 2>(&params) } }
-entry! { future__i32_items(params: ThesisParams<Int>) up to 1024, { large_vectors::<_, 1>(&params) } }
+entry! { future__i32_items(params: ThesisParams<Int>) up to 1024, { items(&params) } }
 entry! { future__i32_vectors(params: ThesisParams<Int>) up to 1024, { large_vectors::<_, 4>(&params) } }
-entry! { future__f16_items(params: ThesisParams<Sum<f16>>) up to 1024, { large_vectors::<_, 1>(&params) } }
+entry! { future__f16_items(params: ThesisParams<Sum<f16>>) up to 1024, { items(&params) } }
 entry! { future__f16_vectors(params: ThesisParams<Sum<f16>>) up to 1024, { large_vectors::<_, 8>(&params) } }
-entry! { future__u8_items(params: ThesisParams<Sum<u8>>) up to 1024, { large_vectors::<_, 1>(&params) } }
+entry! { future__u8_items(params: ThesisParams<Sum<u8>>) up to 1024, { items(&params) } }
 entry! { future__u8_vectors(params: ThesisParams<Sum<u8>>) up to 1024, { large_vectors::<_, 16>(&params) } }
 entry! { future__f64_partials(params: ThesisParams<Sum<f64>>) up to 1024, { second(&params) } }
 entry! { future__i32_partials(params: ThesisParams<Int>) up to 1024, { second(&params) } }
 entry! { future__f16_partials(params: ThesisParams<Sum<f16>>) up to 1024, { second(&params) } }
 entry! { future__u8_partials(params: ThesisParams<Sum<u8>>) up to 1024, { second(&params) } }
 
+/// An item a load.
+///
+/// # Safety
+///
+/// As for [`large`].
+#[inline(always)]
+unsafe fn items<Op: Monoid>(params: &ThesisParams<Op>) {
+    // SAFETY: the caller's promise.
+    unsafe { large::<Op, false, WAVES>(params) }
+}
+
 /// The second step: what groups have left.
 ///
 /// # Safety
 ///
-/// As for [`large`](warpfold_gpu_kernels::ladder::thesis::large).
+/// As for [`large`].
 #[inline(always)]
-unsafe fn second<Op: warpfold_monoid::Monoid>(params: &ThesisParams<Op>) {
-    use warpfold_gpu_kernels::ladder::thesis::{WAVES, large};
+unsafe fn second<Op: Monoid>(params: &ThesisParams<Op>) {
     // SAFETY: the caller's promise.
     unsafe { large::<Op, true, WAVES>(params) }
 }
