@@ -104,7 +104,7 @@ fn vectors<Op: Monoid<Output: PartialEq + Debug>>(
     let expected = oracle(&numbers);
     let items = gpu.upload(&numbers.into_iter().map(item).collect::<Vec<_>>())?;
     let output = gpu.zeros::<Op::Output>(1)?;
-    for threads in [128_u32, 256, 512, 1024] {
+    for threads in [128_u32, 256, 512] {
         let shared = room_bytes::<Op::Acc>(threads as usize);
         for (kernel, of_load) in [("items", 1), ("vectors", width)] {
             let first = gpu.kernel("future", &format!("{name}_{kernel}"))?;

@@ -34,6 +34,7 @@
 use warpfold_monoid::{Monoid, Plain};
 use warpfold_simt::{
     global,
+    hint::nounroll,
     shared::{Shared, dynamic_shared},
     thread::{block_dim_x, block_idx_x, grid_dim_x, sync_threads, thread_idx_x},
     warp::{FULL, sync_warp},
@@ -169,6 +170,7 @@ impl Share {
         let (mut place, mut index) = (self.first, self.index);
         let (mut acc, mut left) = (None, self.count);
         while left >= 4 {
+            nounroll();
             let items = [0, 1, 2, 3].map(|k| load((place + k * self.step) as usize));
             let mut k = 0;
             while k < 4 {

@@ -17,18 +17,18 @@ entry! { future__mss_small_by_flags(params: ThesisParams<Mss>) up to 1024, { sma
 entry! { future__mss_small_by_index(params: ThesisParams<Mss>) up to 1024, { small_by_index(&params) } }
 entry! { future__mss_parts(params: PartsParams<Mss>) up to 1024, { loop_in_map_parts(&params) } }
 
-entry! { future__f64_items(params: ThesisParams<Sum<f64>>) up to 1024, { items(&params) } }
-entry! { future__f64_vectors(params: ThesisParams<Sum<f64>>) up to 1024, { large_vectors::<_, 2>(&params) } }
-entry! { future__i32_items(params: ThesisParams<Int>) up to 1024, { items(&params) } }
-entry! { future__i32_vectors(params: ThesisParams<Int>) up to 1024, { large_vectors::<_, 4>(&params) } }
-entry! { future__f16_items(params: ThesisParams<Sum<f16>>) up to 1024, { items(&params) } }
-entry! { future__f16_vectors(params: ThesisParams<Sum<f16>>) up to 1024, { large_vectors::<_, 8>(&params) } }
-entry! { future__u8_items(params: ThesisParams<Sum<u8>>) up to 1024, { items(&params) } }
-entry! { future__u8_vectors(params: ThesisParams<Sum<u8>>) up to 1024, { large_vectors::<_, 16>(&params) } }
-entry! { future__f64_partials(params: ThesisParams<Sum<f64>>) up to 1024, { second(&params) } }
-entry! { future__i32_partials(params: ThesisParams<Int>) up to 1024, { second(&params) } }
-entry! { future__f16_partials(params: ThesisParams<Sum<f16>>) up to 1024, { second(&params) } }
-entry! { future__u8_partials(params: ThesisParams<Sum<u8>>) up to 1024, { second(&params) } }
+entry! { future__f64_items(params: ThesisParams<Sum<f64>>) up to 512, { items(&params) } }
+entry! { future__f64_vectors(params: ThesisParams<Sum<f64>>) up to 512, { large_vectors::<_, 2>(&params) } }
+entry! { future__i32_items(params: ThesisParams<Int>) up to 512, { items(&params) } }
+entry! { future__i32_vectors(params: ThesisParams<Int>) up to 512, { large_vectors::<_, 4>(&params) } }
+entry! { future__f16_items(params: ThesisParams<Sum<f16>>) up to 512, { items(&params) } }
+entry! { future__f16_vectors(params: ThesisParams<Sum<f16>>) up to 512, { large_vectors::<_, 8>(&params) } }
+entry! { future__u8_items(params: ThesisParams<Sum<u8>>) up to 512, { items(&params) } }
+entry! { future__u8_vectors(params: ThesisParams<Sum<u8>>) up to 512, { large_vectors::<_, 16>(&params) } }
+entry! { future__f64_partials(params: ThesisParams<Sum<f64>>) up to 512, { second(&params) } }
+entry! { future__i32_partials(params: ThesisParams<Int>) up to 512, { second(&params) } }
+entry! { future__f16_partials(params: ThesisParams<Sum<f16>>) up to 512, { second(&params) } }
+entry! { future__u8_partials(params: ThesisParams<Sum<u8>>) up to 512, { second(&params) } }
 
 /// An item a load.
 ///
