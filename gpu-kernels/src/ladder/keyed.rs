@@ -1,5 +1,5 @@
-//! Block-wide reductions by key: the two of S. Timcheck's thesis (Efficient Implementation of Reductions on GPU Architectures,
-//! 2017, in which streams of tagged items end in a reduction by tag), and two to stand beside them.
+//! Block-wide reductions by key: the two of Timcheck's thesis (2017), in which streams of tagged items end in a reduction by tag, and
+//! two to stand beside them.
 //!
 //! | kernel | of a set of an item a thread |
 //! | --- | --- |
