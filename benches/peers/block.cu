@@ -44,7 +44,6 @@ __global__ void __launch_bounds__(kThreads) reduce_sets(int* sets, unsigned long
 #pragma unroll
         for (int i = 0; i < kItems; ++i) items[i] = data[i * kThreads + threadIdx.x];
         const int sum = Reduce(storage).Sum(items);
-        __syncthreads();
         if (threadIdx.x == 0) data[0] = sum;
         __syncthreads();
         const long long end = clock64();

@@ -76,22 +76,26 @@ where
         let most = n.div_ceil(LEAST * u64::from(THREADS));
         let blocks = u64::from(each * gpu.multiprocessors).min(most);
         let results = gpu.zeros::<A>(blocks as usize)?;
-        // SAFETY (all): the entries' parameters, whose memory is ours and as long as they say; a ticket that is 0, and is 0
-        // again afterwards.
-        time(&format!("last_block_{grid}"), THREADS, blocks, &results, &|call| unsafe {
+        time(&format!("last_block_{grid}"), THREADS, blocks, &results, &|call| {
             let params = LastBlockParams { pass: over(call, &results), ticket: ticket.ptr() };
-            last_block.launch(blocks, THREADS, &params)
+            // SAFETY: the entry's parameters, whose memory is ours and as long as they say; the ticket is 0, and is again
+            // afterwards.
+            unsafe { last_block.launch(blocks, THREADS, &params) }
         })?;
-        time(&format!("two_launches_{grid}"), THREADS, blocks, &one, &|call| unsafe {
-            let mut params = over(call, &results);
-            of_blocks.launch(blocks, THREADS, &params)?;
-            (params.items, params.values) = (ptr::null(), results.ptr());
-            (params.n, params.results) = (blocks, one.ptr());
-            of_blocks.launch(1, THREADS, &params)
+        time(&format!("two_launches_{grid}"), THREADS, blocks, &one, &|call| {
+            let first = over(call, &results);
+            let second =
+                PassParams { items: ptr::null(), values: results.ptr(), n: blocks, ..over(call, &one) };
+            // SAFETY: as above.
+            unsafe {
+                of_blocks.launch(blocks, THREADS, &first)?;
+                of_blocks.launch(1, THREADS, &second)
+            }
         })?;
-        time(&format!("atomics_{grid}"), THREADS, blocks, &one, &|call| unsafe {
+        time(&format!("atomics_{grid}"), THREADS, blocks, &one, &|call| {
             gpu.clear(&one)?;
-            atomics.launch(blocks, THREADS, &over(call, &one))
+            // SAFETY: as above.
+            unsafe { atomics.launch(blocks, THREADS, &over(call, &one)) }
         })?;
         // A short array has one grid.
         if blocks == most {

@@ -17,7 +17,7 @@ const TRIALS: u32 = 50;
 /// Blocks of more threads than a set has items have nothing to do.
 const THREADS: [u32; 6] = [32, 64, 128, 256, 512, 1024];
 
-const KERNELS: [&str; 8] = [
+const KERNELS: [&str; 9] = [
     "naive",
     "non_divergent",
     "sequential_global",
@@ -26,6 +26,7 @@ const KERNELS: [&str; 8] = [
     "shuffles_atomic",
     "library_pieces",
     "library",
+    "library_unrolled",
 ];
 
 pub fn run(gpu: &Gpu) -> Result<(), Failure> {
@@ -45,8 +46,11 @@ pub fn run(gpu: &Gpu) -> Result<(), Failure> {
     for memory in ["l2", "dram"] {
         let mut naive = [0.0; THREADS.len()];
         for name in KERNELS {
-            let kernel = gpu.kernel("timcheck", name)?;
             for (threads, naive) in THREADS.into_iter().zip(&mut naive) {
+                let kernel = match name {
+                    "library_unrolled" => gpu.kernel("timcheck", &format!("{name}_{threads}"))?,
+                    _ => gpu.kernel("timcheck", name)?,
+                };
                 let mut averages = Vec::new();
                 for _ in 0..3 {
                     data.write(0, &items)?;

@@ -14,6 +14,9 @@
 //! | [`Fused`] | as ascending, where the shuffle's own predicate says whether to combine, and no count is checked | kept |
 //! | [`Redux`] | one instruction (`redux.sync`), of words that are added | none: exact |
 //!
+//! The predicate of the fused form, and the check against a full count, spare lanes work whose result nobody wants: lane 0 combines
+//! with lanes in range alone.
+//!
 //! Raking by itself loses the order of operands (thread 0 folds slots 0, 32, 64, ...), and so does the fold of items `NT` apart:
 //! whole arrays are for operators that commute. Groups of a warp or less have no need to rake: [`groups`] keeps the order where its
 //! shuffles do.

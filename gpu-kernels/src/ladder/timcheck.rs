@@ -14,14 +14,15 @@
 //! | [`shuffles_atomic`] | registers; each warp adds its sum to the result | warps | yes |
 //! | [`library_pieces`] | those of [`block::reduce`] | warps | yes |
 //! | [`library`] | the same; each thread first adds up its share of the set | warps | all of it |
+//! | [`library_unrolled`] | the same, of a block size known when it is compiled: all loads at once | warps | all of it |
 //!
-//! Where a block has fewer threads than a step has items, all kernels but the last go through the set piece by piece, and
+//! Where a block has fewer threads than a step has items, all kernels but the last two go through the set piece by piece, and
 //! the sums of pieces are added to the result atomically.
 //!
 //! # Errata
 //!
-//! Done in place, the step with shuffles and atomics can add a warp's sum to the set's first item before another warp has
-//! read that item: a barrier belongs between the loads and the first addition.
+//! Done in place, the step with shuffles and atomics can add a warp's sum to the set's first item before the first warp has
+//! read that item: its sum takes the item's place first, and a barrier belongs before the others add theirs.
 
 use warpfold_monoid::Sum;
 use warpfold_simt::{
@@ -184,7 +185,7 @@ pub unsafe fn sequential_global(params: &SetParams) {
 }
 
 /// Goes through a set in pieces of two items a thread. Thread 0 of the block has the sum of a piece from `step`, which is
-/// given the sum of the thread's two, and how many threads have any; it waits at a barrier, whatever the size of the block.
+/// given the sum of the thread's two, and how many threads have any, and which leaves what it used behind a barrier.
 ///
 /// # Safety
 ///
@@ -205,7 +206,7 @@ unsafe fn pairs(data: *mut i32, step: impl Fn(i32, u32, u32) -> i32) {
         }
         let sum = step(value, thread, half);
         if thread == 0 {
-            // SAFETY: behind a barrier, before which everybody has read the piece; one thread.
+            // SAFETY: one thread, which alone reads the set's first item.
             unsafe {
                 if first == 0 {
                     global::store(data, sum);
@@ -317,7 +318,6 @@ pub unsafe fn shuffles_atomic(params: &SetParams) {
                 }
                 let sum = within_warp(value, 32);
                 if first == 0 {
-                    sync_threads();
                     if thread == 0 {
                         global::store(data, sum);
                     }
@@ -361,7 +361,7 @@ pub unsafe fn library_pieces(params: &SetParams, slots: Shared<i32>) {
 #[inline(always)]
 pub unsafe fn library(params: &SetParams, slots: Shared<i32>) {
     let op = Sum::<i32>::new();
-    // SAFETY: items below the set's end; the whole block calls, a barrier apart.
+    // SAFETY: items below the set's end, of which thread 0 alone reads the first; the whole block calls, a barrier apart.
     unsafe {
         trials(params, |data| {
             let (thread, threads) = (thread_idx_x(), block_dim_x());
@@ -371,10 +371,36 @@ pub unsafe fn library(params: &SetParams, slots: Shared<i32>) {
                 value = value.wrapping_add(global::load(data.wrapping_add(at as usize).cast_const()));
                 at += threads;
             }
-            // Alone in its warp, a block passes no barrier there, and the first item may still be wanted.
-            let sum = block::reduce(&op, value, None, slots);
-            sync_threads();
-            if let Some(sum) = sum {
+            if let Some(sum) = block::reduce(&op, value, None, slots) {
+                global::store(data, sum);
+            }
+        });
+    }
+}
+
+/// The same where the size of the block is known when it is compiled, as whole arrays' kernels have it: a thread loads all `PER`
+/// items of its share before it adds the first.
+///
+/// # Safety
+///
+/// As for [`library_pieces`]; the block has `SET / PER` threads.
+#[inline(always)]
+pub unsafe fn library_unrolled<const PER: usize>(params: &SetParams, slots: Shared<i32>) {
+    let op = Sum::<i32>::new();
+    // SAFETY: as in `library`; a power of two threads, whole warps.
+    unsafe {
+        trials(params, |data| {
+            let (thread, threads) = (thread_idx_x(), SET / PER as u32);
+            let mut values = [0_i32; PER];
+            let mut i = 0;
+            while i < PER {
+                let at = thread + i as u32 * threads;
+                values[i] = global::load(data.wrapping_add(at as usize).cast_const());
+                i += 1;
+            }
+            let value = values.into_iter().fold(0_i32, i32::wrapping_add);
+            let sum = block::reduce_width(&op, value, thread, threads, None, slots);
+            if thread == 0 {
                 global::store(data, sum);
             }
         });

@@ -17,7 +17,7 @@ use warpfold_simt::{
     sim::{self, Buffer, Launch, Options, Schedule},
 };
 
-use super::{Affine, Compose};
+use super::{Affine, Compose, Sentinel};
 
 /// A sum that commutes, of items mixed with their places.
 #[repr(C)]
@@ -59,9 +59,10 @@ fn functions(n: usize) -> Vec<Affine> {
     words(n).into_iter().zip(0..).map(|(word, i)| Affine { a: word | 1, b: i ^ 0x55 }).collect()
 }
 
-/// Left to right.
+/// Left to right; the identity takes no part.
 fn folded<Op: Monoid>(op: &Op, items: &[Op::Item]) -> Op::Acc {
-    items.iter().zip(0..).fold(op.identity(), |acc, (item, i)| op.combine(acc, op.lift(*item, i)))
+    let lifted = items.iter().zip(0..).map(|(item, i)| op.lift(*item, i));
+    lifted.reduce(|left, right| op.combine(left, right)).unwrap_or(op.identity())
 }
 
 /// Runs a kernel over parameters that name these buffers.
@@ -83,6 +84,16 @@ fn launch<P>(
         kernel(unsafe { &*ptr::with_exposed_provenance::<P>(address) });
     });
     done.unwrap_or_else(|fault| panic!("{name}, {blocks} blocks of {threads}: {fault:?}"));
+}
+
+/// A kernel that is launched as it asks for, of these parameters.
+macro_rules! kernel {
+    ($params:ident: $ty:ty => $body:expr) => {
+        (|$params: &$ty| {
+            // SAFETY: the tests' launches are of the shapes that the kernels document, over buffers as long as they say.
+            unsafe { $body }
+        }) as fn(&$ty)
+    };
 }
 
 /// Launches over the items, then over what the blocks left, until one value is left. `blocks` says how many there are for so
@@ -117,23 +128,30 @@ fn passes<Op: Monoid<Acc: PartialEq + Debug>>(
 
 #[test]
 fn every_way_to_reduce_sets_in_place_is_right_for_every_block() {
-    type Kernel = fn(&SetParams);
     const HALF: usize = SET as usize / 2;
-    // SAFETY (all): the launch below is what each asks for.
-    let kernels: [(&str, Kernel); 8] = [
-        ("naive", |p| unsafe { timcheck::naive(p) }),
-        ("non_divergent", |p| unsafe { timcheck::non_divergent(p) }),
-        ("sequential_global", |p| unsafe { timcheck::sequential_global(p) }),
-        ("sequential_shared", |p| unsafe { timcheck::sequential_shared(p, shared!([i32; HALF])) }),
-        ("shuffles", |p| unsafe { timcheck::shuffles(p, shared!([i32; 16])) }),
-        ("shuffles_atomic", |p| unsafe { timcheck::shuffles_atomic(p) }),
-        ("library_pieces", |p| unsafe { timcheck::library_pieces(p, shared!([i32; 32])) }),
-        ("library", |p| unsafe { timcheck::library(p, shared!([i32; 32])) }),
+    let kernels = [
+        ("naive", kernel!(p: SetParams => timcheck::naive(p))),
+        ("non_divergent", kernel!(p: SetParams => timcheck::non_divergent(p))),
+        ("sequential_global", kernel!(p: SetParams => timcheck::sequential_global(p))),
+        ("sequential_shared", kernel!(p: SetParams => timcheck::sequential_shared(p, shared!([i32; HALF])))),
+        ("shuffles", kernel!(p: SetParams => timcheck::shuffles(p, shared!([i32; 16])))),
+        ("shuffles_atomic", kernel!(p: SetParams => timcheck::shuffles_atomic(p))),
+        ("library_pieces", kernel!(p: SetParams => timcheck::library_pieces(p, shared!([i32; 32])))),
+        ("library", kernel!(p: SetParams => timcheck::library(p, shared!([i32; 32])))),
+    ];
+    let unrolled = [
+        kernel!(p: SetParams => timcheck::library_unrolled::<32>(p, shared!([i32; 32]))),
+        kernel!(p: SetParams => timcheck::library_unrolled::<16>(p, shared!([i32; 32]))),
+        kernel!(p: SetParams => timcheck::library_unrolled::<8>(p, shared!([i32; 32]))),
+        kernel!(p: SetParams => timcheck::library_unrolled::<4>(p, shared!([i32; 32]))),
+        kernel!(p: SetParams => timcheck::library_unrolled::<2>(p, shared!([i32; 32]))),
+        kernel!(p: SetParams => timcheck::library_unrolled::<1>(p, shared!([i32; 32]))),
     ];
     let (blocks, trials) = (2, 2);
     let sets = blocks as usize * trials as usize;
-    for (name, kernel) in kernels {
-        for threads in [32, 64, 128, 256, 512, 1024] {
+    let kernels = kernels.into_iter().map(|(name, kernel)| (name, [kernel; 6]));
+    for (name, kernels) in kernels.chain([("library_unrolled", unrolled)]) {
+        for (threads, kernel) in [32, 64, 128, 256, 512, 1024].into_iter().zip(kernels) {
             let items: Vec<i32> = words(sets * SET as usize).into_iter().map(|word| word as i32).collect();
             let mut data = items.clone();
             let mut cycles = vec![0_u64; sets];
@@ -153,27 +171,15 @@ fn every_way_to_reduce_sets_in_place_is_right_for_every_block() {
 macro_rules! versions {
     ($op:ty, $strided:literal) => {
         [
-            (
-                "version1",
-                1,
-                32,
-                // SAFETY (all): `passes` launches as each asks for.
-                (|p| unsafe { patel::version1::<$op, $strided>(p, shared!([<$op as Monoid>::Acc; 1024])) })
-                    as fn(&PassParams<$op>),
-            ),
-            ("version2", 1, 32, |p| unsafe {
-                patel::version2::<$op, $strided>(p, shared!([<$op as Monoid>::Acc; 1024]))
-            }),
-            ("version3", 1, 32, |p| unsafe {
-                patel::version3::<$op, $strided>(p, shared!([<$op as Monoid>::Acc; 1024]))
-            }),
-            ("version4", 2, 32, |p| unsafe {
-                patel::version4::<$op, $strided>(p, shared!([<$op as Monoid>::Acc; 1024]))
-            }),
-            ("version5", 2, 64, |p| unsafe {
-                patel::version5::<$op, $strided>(p, shared!([<$op as Monoid>::Acc; 1024]))
-            }),
+            ("version1", 1, 32, versions!(version1, $op, $strided)),
+            ("version2", 1, 32, versions!(version2, $op, $strided)),
+            ("version3", 1, 32, versions!(version3, $op, $strided)),
+            ("version4", 2, 32, versions!(version4, $op, $strided)),
+            ("version5", 2, 64, versions!(version5, $op, $strided)),
         ]
+    };
+    ($version:ident, $op:ty, $strided:literal) => {
+        kernel!(p: PassParams<$op> => patel::$version::<_, $strided>(p, shared!([<$op as Monoid>::Acc; 1024])))
     };
 }
 
@@ -287,6 +293,21 @@ fn raking_blocks_are_right_at_every_size() {
     all::<128, 7>();
     all::<256, 9>();
     all::<512, 11>();
+}
+
+#[test]
+fn what_is_not_there_is_skipped() {
+    fn all<const NT: u32, const VT: u32>() {
+        let tile = moderngpu::tile(NT, VT) as usize;
+        for n in [1, 2, 31, 33, NT as usize - 1, NT as usize + 1, tile - 1, tile, tile + 1] {
+            let (items, op) = (vec![0_u16; n], Sentinel::<true>);
+            recursive::<_, Ascending, NT, VT>("ascending", op, &items, || shared!([u32; 512]));
+            recursive::<_, Descending, NT, VT>("descending", op, &items, || shared!([u32; 512]));
+            recursive::<_, Fused, NT, VT>("fused", op, &items, || shared!([u32; 512]));
+        }
+    }
+    all::<32, 3>();
+    all::<128, 8>();
 }
 
 #[test]
@@ -413,10 +434,7 @@ fn every_strategy_for_one_array_is_right_at_every_size() {
                     "last_block, {n} by {blocks} of {threads}"
                 );
             }
-            // SAFETY: as above.
-            let kernel = |params: &PassParams<Placed>| unsafe {
-                one_array::blocks::<_, 4>(params, shared!([u64; 32]));
-            };
+            let kernel = kernel!(p: PassParams<Placed> => one_array::blocks::<_, 4>(p, shared!([u64; 32])));
             launch("blocks", blocks, threads, &params, &buffers, kernel);
             (params.items, params.values) = (ptr::null(), results.as_ptr());
             (params.n, params.results) = (blocks.into(), one.as_mut_ptr());

@@ -8,23 +8,24 @@ use warpfold_gpu_kernels::ladder::{
 use warpfold_monoid::Sum;
 use warpfold_simt::shared;
 
-/// Threads of a block, at most.
-const THREADS: u32 = 512;
+/// Threads of a block, at most, and how many blocks a multiprocessor is to hold: left alone, the assembler may spare registers
+/// for a fourth and have one load wait for the other.
+const BOUNDS: u32 = 512 | 2 << 16;
 
 macro_rules! strategies {
     ($item:ty, $acc:ty: $last:ident, $blocks:ident, $atomics:ident, $tiles:ident, $rest:ident) => {
         entry! {
-            $last(params: LastBlockParams<Sum<$item>>) up to THREADS, {
+            $last(params: LastBlockParams<Sum<$item>>) up to BOUNDS, {
                 last_block::<_, 4>(&params, shared!([$acc; 32]), shared!([u32; 1]))
             }
         }
         entry! {
-            $blocks(params: PassParams<Sum<$item>>) up to THREADS, {
+            $blocks(params: PassParams<Sum<$item>>) up to BOUNDS, {
                 blocks::<_, 4>(&params, shared!([$acc; 32]))
             }
         }
         entry! {
-            $atomics(params: PassParams<Sum<$item>>) up to THREADS, {
+            $atomics(params: PassParams<Sum<$item>>) up to BOUNDS, {
                 atomics::<_, 4>(&params, shared!([$acc; 32]))
             }
         }
