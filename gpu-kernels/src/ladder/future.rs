@@ -1,4 +1,4 @@
-//! What R. W. Larsen's thesis (2017) leaves to future work, as kernels: see [`thesis`](super::thesis) for what they stand beside.
+//! What R. W. Larsen's thesis (2017) leaves to future work, as kernels: see [`thesis`] for what they stand beside.
 //!
 //! | kernel | in place of |
 //! | --- | --- |

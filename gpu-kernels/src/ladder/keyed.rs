@@ -6,7 +6,7 @@
 //! | [`sorted_tree`] | the block sorts by key; each key's values are combined by an interleaved tree in shared memory |
 //! | [`warp_sorted`] | each warp sorts by key and reduces by key with shuffles; a block reduction for each key combines the warps |
 //! | [`per_key`] | nothing is sorted: a block reduction for each key, to which other threads give the identity |
-//! | [`sink`] | this library's [`TaggedSink`](crate::block::TaggedSink): lanes with the same key find each other |
+//! | [`sink`] | this library's [`TaggedSink`]: lanes with the same key find each other |
 //!
 //! A block folds one set after the other, none of which it meets again, and notes the multiprocessor's cycles that each took: from
 //! before the set is read until its results are written.

@@ -18,7 +18,8 @@
 //! A group's values are combined in shared memory within warps, then across them ([`WAVES`]), by every second, fourth, ... thread.
 //! Three other ways stand beside it, for the question of what divergence costs.
 //!
-//! What is not there counts as the operator's identity, and is combined, as in the thesis.
+//! What is not there counts as the operator's identity, and is combined, as in the thesis. Every thread that folds a chunk has the
+//! loads of four items on their way at once, whatever the operator: what a compiler unrolls decides nothing here.
 //!
 //! # Errata
 //!
