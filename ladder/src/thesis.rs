@@ -12,6 +12,10 @@
 //! | `chunks` | one segment, cut among numbers of groups around what the card holds at once (5.2.2's tail effect); the first step alone is `raw_us` |
 //! | `combine` | one segment, by how a group combines its values: what divergence costs |
 //!
+//! Strategies are named after their kernels. `large` takes as many groups as the card holds at once, and where order matters chunks
+//! that are powers of two, transposed; `large_chunk_1` a thread for each item; `scan` is the baseline, by groups of 256. There is no
+//! row of `loop_in_map` where a thread would take more than 2^18 items, none of `large` with large groups for the most segments.
+//!
 //! `thesis_chooser.csv` has what the choice of listing 5.4 loses against the best strategy of the same table at groups of 256: the
 //! mean (geometric) and the worst of the quotients over m, for the thesis's own thresholds and for those that fit best.
 
