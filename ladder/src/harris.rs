@@ -34,7 +34,7 @@ pub fn run(gpu: &Gpu) -> Result<(), Failure> {
                 check(format!("2^{log}, {blocks} blocks of {threads}"), levels.result(gpu)?, expected)?;
                 let time = gpu.time(&call)?;
                 let gbps = size_of_val(&items[..]) as f64 / time / 1e3;
-                report.row(format_args!("{log},{threads},{elements},{blocks},{time:.2},{gbps:.0}"));
+                report.row(format_args!("{log},{threads},{elements},{blocks},{time:.2},{gbps:.1}"));
             }
         }
     }

@@ -85,7 +85,7 @@ fn arrays(gpu: &Gpu, report: &mut Report) -> Result<(), Failure> {
             check(format!("{how}, 128x{vt}, 2^{log}"), found, expected)?;
             let time = gpu.time(&call)?;
             let gbps = size_of_val(&items[..]) as f64 / time / 1e3;
-            report.row(format_args!("array,{how},128x{vt},{log},{time:.2},{gbps:.0}"));
+            report.row(format_args!("array,{how},128x{vt},{log},{time:.2},{gbps:.1}"));
         }
     }
     Ok(())

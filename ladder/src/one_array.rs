@@ -61,7 +61,7 @@ where
         check(format!("{strategy}, 2^{log} {name}"), result.read(gpu, 0, 1)?[0], expected)?;
         let time = gpu.time(call)?;
         let gbps = size_of_val(items) as f64 / time / 1e3;
-        report.row(format_args!("{strategy},{name},{log},{threads},{blocks},{time:.2},{gbps:.0}"));
+        report.row(format_args!("{strategy},{name},{log},{threads},{blocks},{time:.2},{gbps:.1}"));
         Ok::<(), Failure>(())
     };
     let over = |call: usize, results: &Array<A>| PassParams::<Sum<T, A>> {
