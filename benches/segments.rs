@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     if wants("odd") {
-        for n in [3, 5, 7, 17, 31, 33, 63, 100, 129, 1000, 1023, 1025, 4097] {
+        for n in [3, 5, 7, 17, 31, 33, 63, 100, 129, 150, 201, 257, 333, 511, 1000, 1023, 1025, 4097] {
             bench.regular("odd", "sum_f32", &sum, &Layout::rows((1 << 26) / n, n), true)?;
         }
     }

@@ -105,9 +105,10 @@ pub unsafe fn thread<Op: Monoid, const V: usize>(params: &RowParams<Op>, words: 
         // SAFETY: the caller's promise; vectors of whole rows.
         return unsafe {
             match params.n {
-                1 => direct::<Op, V, 1>(params),
-                2 => direct::<Op, V, 2>(params),
-                _ => direct::<Op, V, 4>(params),
+                1 => direct::<Op, V, 1, 1>(params),
+                2 => direct::<Op, V, 2, 1>(params),
+                3 if V == 4 => direct::<Op, V, 3, 3>(params),
+                _ => direct::<Op, V, 4, 1>(params),
             }
         };
     }
@@ -115,50 +116,59 @@ pub unsafe fn thread<Op: Monoid, const V: usize>(params: &RowParams<Op>, words: 
     unsafe { staged::<Op, V>(params, 1, words) }
 }
 
-/// Are rows so short that vectors are made of whole ones, and lie where vectors can be loaded?
+/// Are rows so short that one vector, or three, are made of whole ones, and lie where vectors can be loaded?
 #[inline(always)]
 fn in_vectors<Op: Monoid, const V: usize>(params: &RowParams<Op>) -> bool {
     let n = params.n;
     size_of::<[Op::Item; V]>() == VECTOR_BYTES
         && !Op::PER_SEGMENT
-        && (n == 1 || n == 2 && V >= 2 || n == 4 && V >= 4)
+        && (n == 1 || n == 2 && V >= 2 || n == 3 && V == 4 || n == 4 && V >= 4)
         && params.input.addr().is_multiple_of(VECTOR_BYTES)
 }
 
-/// Contiguous rows of `N` items, `V / N` of them a thread at a time: no item goes through shared memory.
+/// Contiguous rows of `N` items, those of `U` vectors a thread at a time: no item goes through shared memory.
 ///
 /// # Safety
 ///
-/// As for [`thread`]; `n` is `N`, which divides `V`, and the rows start where vectors do.
+/// As for [`thread`]; `n` is `N`, of which `U * V` items are whole rows, no more than `V`, and the rows start where vectors do.
 #[inline(always)]
-unsafe fn direct<Op: Monoid, const V: usize, const N: usize>(params: &RowParams<Op>) {
+unsafe fn direct<Op: Monoid, const V: usize, const N: usize, const U: usize>(params: &RowParams<Op>) {
     grid::wait_for_previous();
     let op = &params.op;
-    let together = (V / N).max(1);
-    // Rows that fill no vector go to a thread each.
-    let vectors = params.m / together as u64;
+    let together = (U * V / N).clamp(1, V);
+    // Rows that fill no vectors go to a thread each.
+    let units = params.m / together as u64;
     let left = (params.m % together as u64) as u32;
-    let at_once = VECTORS_IN_FLIGHT as u64 * THREADS as u64;
+    let at_once = (VECTORS_IN_FLIGHT / U) as u64 * THREADS as u64;
     let mut next = block_idx_x() as u64 * at_once + thread_idx_x() as u64;
-    while next < vectors {
+    while next < units {
         nounroll();
-        let batch: [_; VECTORS_IN_FLIGHT] = core::array::from_fn(|u| {
-            let w = next + u as u64 * THREADS as u64;
-            let from = params.input.wrapping_add(w as usize * V);
-            // SAFETY: an aligned vector of the rows. Nothing is read twice.
-            unsafe { global::load_neighbours_if::<NoAllocate, Op::Item, V>(w < vectors, from) }
+        let batch: [_; VECTORS_IN_FLIGHT] = core::array::from_fn(|k| {
+            let w = next + (k / U) as u64 * THREADS as u64;
+            let from = params.input.wrapping_add((w as usize * U + k % U) * V);
+            let wanted = k < VECTORS_IN_FLIGHT / U * U && w < units;
+            // SAFETY: an aligned vector of the rows. Nothing is read twice, but for the rest of a line that neighbours share.
+            unsafe {
+                if U == 1 {
+                    global::load_neighbours_if::<NoAllocate, Op::Item, V>(wanted, from)
+                } else {
+                    global::load_neighbours_if::<Plainly, Op::Item, V>(wanted, from)
+                }
+            }
         });
         let mut u = 0;
-        while u < VECTORS_IN_FLIGHT {
+        while u < VECTORS_IN_FLIGHT / U {
             let w = next + u as u64 * THREADS as u64;
-            if w < vectors {
+            if w < units {
                 // SAFETY: loaded under the same condition.
-                let items = unsafe { batch[u].assume_init() };
+                let vectors: [[Op::Item; V]; U] =
+                    core::array::from_fn(|k| unsafe { batch[u * U + k].assume_init() });
                 let results: [Op::Output; V] = core::array::from_fn(|k| {
                     let first = if k < together { k * N } else { 0 };
-                    op.finish(row_value::<Op, N>(op, core::array::from_fn(|i| items[(first + i) % V])))
+                    let row = core::array::from_fn(|i| vectors[(first + i) / V % U][(first + i) % V]);
+                    op.finish(row_value::<Op, N>(op, row))
                 });
-                // SAFETY: one thread, one vector's rows.
+                // SAFETY: one thread, its vectors' rows.
                 unsafe { store_first(params.output.wrapping_add(w as usize * together), results, together) };
             }
             u += 1;
@@ -167,7 +177,7 @@ unsafe fn direct<Op: Monoid, const V: usize, const N: usize>(params: &RowParams<
     }
     if block_idx_x() == 0 && thread_idx_x() < left {
         cold_path();
-        let row = vectors * together as u64 + thread_idx_x() as u64;
+        let row = units * together as u64 + thread_idx_x() as u64;
         // SAFETY: a row's items.
         let items = core::array::from_fn(|i| unsafe { global::load(params.row(row).wrapping_add(i)) });
         // SAFETY: one thread, one row.

@@ -394,6 +394,10 @@ impl SegmentPlanner {
         let little = m.saturating_mul(bytes) <= LITTLE_BYTES && vectors >= 2;
         let straight = words && (little || shape.groups >= if self.layout.commutative { 8 } else { 2 });
         match shape.groups {
+            // Rows of 129 `f32`: 78 us against 92.
+            9..=32 if self.layout.commutative && !self.layout.any_order => {
+                (SegmentStrategy::Warp, "a warp holds all lanes, and half of it works at least")
+            }
             0..=32 if straight => (SegmentStrategy::Warp, "a warp holds all lanes, in whole vectors"),
             1 if contiguous => (SegmentStrategy::Thread, "a thread holds all lanes"),
             2..=32 if contiguous => (SegmentStrategy::Small, "a warp holds all lanes"),
@@ -594,8 +598,8 @@ mod tests {
         let chosen = |m, n| planner::<Sum<f32>>().plan(m, n, rows(n)).unwrap().strategy;
         let m = 1 << 22;
         assert_eq!([1, 4, 16].map(|n| chosen(m, n)), [SegmentStrategy::Thread; 3]);
-        assert_eq!([17, 64, 129, 511].map(|n| chosen(m, n)), [SegmentStrategy::Small; 4]);
-        assert_eq!([128, 512].map(|n| chosen(m, n)), [SegmentStrategy::Warp; 2]);
+        assert_eq!([17, 64, 127].map(|n| chosen(m, n)), [SegmentStrategy::Small; 3]);
+        assert_eq!([128, 129, 511, 512].map(|n| chosen(m, n)), [SegmentStrategy::Warp; 4]);
         assert_eq!([513, 8192].map(|n| chosen(m, n)), [SegmentStrategy::Block; 2]);
         assert_eq!([8193, 1 << 30].map(|n| chosen(3, n)), [SegmentStrategy::Large; 2]);
         assert_eq!([8, 64].map(|n| chosen(1000, n)), [SegmentStrategy::Warp; 2], "little to read");
