@@ -242,6 +242,25 @@ mod tests {
     }
 
     #[test]
+    fn a_section_without_its_record_is_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = "benches/record/h200";
+        fs::create_dir_all(folder.path().join(place)).unwrap();
+        for entry in fs::read_dir(root().join(place)).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap();
+            if name != "2026-11-28-ladder-keyed-cub.csv" {
+                fs::copy(&path, folder.path().join(place).join(name)).unwrap();
+            }
+        }
+        let (whole, less) = (files(&root()).unwrap(), files(folder.path()).unwrap());
+        assert_eq!(less.len(), whole.len() - 1);
+        assert!(whole[0].1.contains("## Timcheck, 2017: reductions by key in a block"));
+        assert!(!less[0].1.contains("reductions by key in a block"));
+        assert!(less[0].1.contains("## Larsen, 2017: future work"));
+    }
+
+    #[test]
     fn a_sentence_that_does_not_hold_any_more_stops_the_page() {
         let folder = tempfile::tempdir().unwrap();
         let records = folder.path().join("benches/record/h200");
