@@ -17,8 +17,8 @@
 //!
 //! - The interleaved loop as printed has no barrier between a round's reads and the next one's writes; warps that run ahead
 //!   combine values that are not complete.
-//! - It tells partners by the distance of threads alone. A key's values must be counted from its first one: a run that does
-//!   not begin at a multiple of the distance would lose some.
+//!
+//! Here a key's values are counted from its first one, so that a run may begin anywhere.
 
 use warpfold_monoid::{Monoid, Plain};
 use warpfold_simt::{

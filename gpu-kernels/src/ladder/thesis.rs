@@ -27,10 +27,10 @@
 //!   `__syncwarp`, between reading a neighbour's value and writing one's own too.
 //! - A thread of the small kernel is the last of its segment if its place there is `segment_size - 1`: the listing leaves the
 //!   `- 1` out.
-//! - The second step of *large* over few partial values is *small* over **those**, with the operator alone: applied to the items
-//!   with the operator's map in front, as the compiler of the time had it, it maps twice.
-//! - The thesis pads an array whose segments are no multiple of the chunk; here the chunk must divide the length where it is
-//!   transposed.
+//! - The second step of *large* over few partial values is *small* over **those**, with the operator alone. The compiler's source
+//!   of early 2017 (`Segmented.hs`) gives it the items and the function that maps them, with the partial values' lengths.
+//!
+//! Where chunks are transposed the chunk must divide the length here; Futhark pads.
 
 use warpfold_monoid::{Monoid, Plain};
 use warpfold_simt::{
