@@ -102,9 +102,9 @@ impl Panel {
         let top = scaled(high.max(*ticks.last().expect("there are ticks")));
         let top = if self.log { top + 0.03 } else { top * 1.02 };
         let last = self.places.len() - 1;
-        // Names stand 12 pixels high: about 7 wide a letter, and as much again between them.
-        let widest = self.places.iter().map(String::len).max().unwrap_or(0) + 2;
-        let every = (self.places.len() * widest * 7).div_ceil(380);
+        // A letter is about 7 wide, and names stand 8 apart.
+        let widest = self.places.iter().map(String::len).max().unwrap_or(0) * 7 + 8;
+        let every = (self.places.len() * widest).div_ceil(380);
         let marked: Vec<f64> = (0..=last).step_by(every).map(|place| place as f64).collect();
         let margin = last as f64 * 0.03;
         let x = Axis { range: -margin..last as f64 + margin, ticks: marked };

@@ -305,8 +305,7 @@ fn segments(record: &Record, size: &str, card: Card) -> Result<String> {
 /// How much longer each group size takes than the best one, over all numbers of segments that all four sizes can take.
 fn group_sizes(record: &Record) -> Result<String> {
     let groups = record.counts("group", &[])?;
-    let names: Vec<String> = groups.iter().map(|group| format!("{group}")).collect();
-    let mut table = Table::new(&columns(&["operator", "items", "strategy"], &names));
+    let mut table = Table::new(&columns(&["operator", "items", "strategy"], &groups));
     for op in ["sum", "ordered", "mss"] {
         for size in record.counts("log2_n", &[])? {
             for strategy in ["large", "large_chunk_1", "small", "loop_in_map"] {
