@@ -4,6 +4,7 @@ mod bundle;
 mod driver;
 mod mutants;
 mod occupancy;
+mod papers;
 mod peers;
 mod pip;
 mod ptx;
@@ -48,6 +49,8 @@ enum Task {
     GpuBundle(bundle::Options),
     /// Put faults into a copy of the kernels, one at a time, and see that the simulator's tests find each
     Mutants(mutants::Options),
+    /// Write docs/papers.md and its charts, of what the records of the papers' kernels say
+    Papers,
     /// Build the programs that we are measured against
     Peers(peers::Options),
 }
@@ -80,6 +83,7 @@ fn run(task: Task) -> Result<()> {
         }
         Task::GpuBundle(options) => bundle::run(&workspace, &options),
         Task::Mutants(options) => mutants::run(&workspace, &options),
+        Task::Papers => papers::run(&workspace),
         Task::Peers(options) => peers::run(&workspace, &options),
     }
 }
