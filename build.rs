@@ -57,6 +57,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             .archs(archs)
             .cubin(cubin)
             .strict(true)
+            // How the kernels were timed.
+            .opt_level(1)
             // Where `cargo xtask setup` puts it.
             .ptxas_search("target/ptxas")
             .build()?;

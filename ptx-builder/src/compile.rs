@@ -92,6 +92,8 @@ pub(crate) struct Profile {
     pub default_features: bool,
     pub features: Vec<String>,
     pub immediate_abort: bool,
+    /// Of the kernel crate.
+    pub opt_level: u8,
 }
 
 impl Profile {
@@ -274,6 +276,8 @@ pub(crate) fn compile(
         "incremental=false".to_owned(),
         format!("panic=\"{}\"", if profile.immediate_abort { "immediate-abort" } else { "abort" }),
         format!("rustflags=[\"-Ctarget-cpu={arch}\",\"-Cno-prepopulate-passes\"]"),
+        // What the workspace says of the crate is about its build for the host.
+        format!("package.\"{}\".opt-level={}", description.name, profile.opt_level),
         "package.core.rustflags=[\"-Cno-prepopulate-passes\"]".to_owned(),
         "package.compiler_builtins.rustflags=[\"-Cno-prepopulate-passes\"]".to_owned(),
     ];

@@ -97,6 +97,7 @@ impl CudaBuilder {
                 default_features: true,
                 features: Vec::new(),
                 immediate_abort: true,
+                opt_level: 3,
             },
             ptx_version: None,
             strict: false,
@@ -154,6 +155,19 @@ impl CudaBuilder {
     /// call of the crate's panic handler.
     pub fn panic_immediate_abort(mut self, immediate: bool) -> CudaBuilder {
         self.profile.immediate_abort = immediate;
+        self
+    }
+
+    /// rustc's level of optimisation for the kernel crate, 1 to 3: of its own (MIR) optimisations only, among which inlining begins
+    /// at 2. LLVM's run afterwards, always at their highest level. 3 unless told otherwise, whatever the workspace's profile says of
+    /// the crate's build for the host.
+    ///
+    /// # Panics
+    ///
+    /// If it is not one of these: at 0 rustc does not say how long its variables live, and kernels would keep them on the stack.
+    pub fn opt_level(mut self, level: u8) -> CudaBuilder {
+        assert!((1..=3).contains(&level), "an optimisation level of 1 to 3, not {level}");
+        self.profile.opt_level = level;
         self
     }
 

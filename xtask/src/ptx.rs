@@ -37,6 +37,9 @@ pub struct Options {
     /// Fail where a kernel has a stack frame or spills without an allowance, where anything is warned of, or without ptxas
     #[arg(long)]
     strict: bool,
+    /// rustc's own level of optimisation, 1 to 3; 1 is the facade's for the built-in operators
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3))]
+    opt_level: u8,
     /// Features of the kernel crate, in place of its default ones
     #[arg(long = "feature", value_name = "FEATURE")]
     features: Vec<String>,
@@ -83,6 +86,7 @@ fn build(workspace: &Workspace, crate_folder: &Path, archs: &[Arch], options: &O
         .archs(archs.iter().copied())
         .cubin(archs.iter().copied())
         .strict(options.strict)
+        .opt_level(options.opt_level)
         .out_dir(workspace.target.join("xtask-ptx"))
         // The folder that the facade's build script uses too, so that `core` is compiled once.
         .target_dir(workspace.target.join("warpfold-ptx"))
