@@ -150,6 +150,22 @@ impl Options {
     }
 
     /// The same options, and the launch is counted.
+    ///
+    /// ```
+    /// use warpfold_simt::sim::{self, Launch, Options};
+    /// use warpfold_simt::{shared, thread};
+    ///
+    /// # fn main() -> Result<(), sim::Fault> {
+    /// let report = sim::launch(&Launch::new("strided", 1, 32), &Options::default().counted(), || {
+    ///     let tile = shared!([u32; 1024]);
+    ///     // SAFETY: an element a thread.
+    ///     unsafe { tile.write(32 * thread::thread_idx_x() as usize, 1) };
+    /// })?;
+    /// let counts = report.counts.expect("asked for");
+    /// assert_eq!(counts.shared_writes.max_degree(), 32);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn counted(mut self) -> Self {
         self.count = true;
         self
