@@ -7,8 +7,16 @@ mod any_order;
 mod counts;
 #[path = "simulator/ladder.rs"]
 mod ladder;
+#[path = "simulator/ladder_keyed.rs"]
+mod ladder_keyed;
+#[path = "simulator/ladder_ordered.rs"]
+mod ladder_ordered;
 #[path = "simulator/ladder_papers.rs"]
 mod ladder_papers;
+#[path = "simulator/ladder_thesis.rs"]
+mod ladder_thesis;
+#[path = "simulator/ladder_transpose.rs"]
+mod ladder_transpose;
 
 use warpfold_gpu_kernels::device::{Part, ReduceParams};
 use warpfold_gpu_kernels::export::Table;

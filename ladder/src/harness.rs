@@ -212,6 +212,12 @@ impl Gpu {
 
     /// The median time of a call in microseconds, of calls one behind the other on a stream. Calls are numbered.
     pub fn time(&self, call: &dyn Fn(usize) -> Result<(), Failure>) -> Result<f64, Failure> {
+        self.time_for(SAMPLE_MICROSECONDS, call)
+    }
+
+    /// [`time`](Self::time) with samples of so many microseconds: for tables of very many rows. What takes longer than that
+    /// is called once a sample, and what takes ten times longer has three samples.
+    pub fn time_for(&self, sample: f64, call: &dyn Fn(usize) -> Result<(), Failure>) -> Result<f64, Failure> {
         let mut number = 0;
         let mut some = |count: usize| -> Result<f64, Failure> {
             // SAFETY: a live event and stream.
@@ -229,10 +235,11 @@ impl Gpu {
             }
             Ok(f64::from(milliseconds) * 1e3 / count as f64)
         };
-        some(2)?;
-        let count = ((SAMPLE_MICROSECONDS / some(3)?) as usize).clamp(3, 500);
+        let first = some(1)?.min(some(1)?);
+        let once = if first > sample { first } else { some(3)? };
+        let count = ((sample / once) as usize).clamp(1, 500);
         let mut samples = Vec::new();
-        for _ in 0..SAMPLES {
+        for _ in 0..if once > 10.0 * sample { 3 } else { SAMPLES } {
             samples.push(some(count)?);
         }
         Ok(median(samples))
@@ -260,6 +267,22 @@ impl Kernel<'_> {
     ///
     /// The kernel's entry takes these parameters, whose memory is as their documentation has it.
     pub unsafe fn launch<P: Copy>(&self, blocks: u64, threads: u32, params: &P) -> Result<(), Failure> {
+        // SAFETY: the caller's promise.
+        unsafe { self.launch_with(blocks, threads, 0, params) }
+    }
+
+    /// [`launch`](Self::launch) with so many bytes of dynamic shared memory for each block.
+    ///
+    /// # Safety
+    ///
+    /// As for [`launch`](Self::launch).
+    pub unsafe fn launch_with<P: Copy>(
+        &self,
+        blocks: u64,
+        threads: u32,
+        shared: usize,
+        params: &P,
+    ) -> Result<(), Failure> {
         let mut arguments = [ptr::from_ref(params).cast_mut().cast::<c_void>()];
         let (stream, grid) = (self.gpu.stream, u32::try_from(blocks)?);
         // SAFETY: the caller's promise.
@@ -273,7 +296,7 @@ impl Kernel<'_> {
                 threads,
                 1,
                 1,
-                0,
+                shared as u32,
                 stream,
                 arguments,
                 ptr::null_mut(),
@@ -284,12 +307,21 @@ impl Kernel<'_> {
     }
 
     /// Blocks of so many threads that a multiprocessor holds at once.
-    #[allow(dead_code, reason = "for sections whose grids depend on it")]
     pub fn resident(&self, threads: u32) -> Result<u32, Failure> {
+        self.resident_with(threads, 0)
+    }
+
+    /// [`resident`](Self::resident) with so many bytes of dynamic shared memory for each block.
+    pub fn resident_with(&self, threads: u32, shared: usize) -> Result<u32, Failure> {
         let mut blocks = 0;
         // SAFETY: a valid place for the answer, a loaded function.
         unsafe {
-            sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut blocks, self.function, threads as i32, 0)
+            sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                &mut blocks,
+                self.function,
+                threads as i32,
+                shared,
+            )
         }
         .done()?;
         Ok(blocks as u32)

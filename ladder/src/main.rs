@@ -4,13 +4,18 @@
 //! says what the columns are. Every kernel's result is compared with one that the host worked out before it is timed, and a
 //! wrong one ends the program. Where there is no GPU, it says so.
 
+mod future;
 mod harness;
 mod harris;
+mod keyed;
 mod moderngpu;
 mod one_array;
+mod ordered;
 mod patel;
 mod scans;
+mod thesis;
 mod timcheck;
+mod transpose;
 
 use std::error::Error;
 
@@ -39,6 +44,16 @@ enum Section {
     OneArray,
     /// Scans: Hillis and Steele, Blelloch, Sengupta and others
     Scans,
+    /// Regular segmented reductions of the Futhark thesis
+    Thesis,
+    /// Its transposes
+    Transpose,
+    /// Ways of reading in order
+    Ordered,
+    /// The Futhark thesis's future work
+    Future,
+    /// Block-wide reductions by key
+    Keyed,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -55,6 +70,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             Section::Moderngpu => moderngpu::run(&gpu)?,
             Section::OneArray => one_array::run(&gpu)?,
             Section::Scans => scans::run(&gpu)?,
+            Section::Thesis => thesis::run(&gpu)?,
+            Section::Transpose => transpose::run(&gpu)?,
+            Section::Ordered => ordered::run(&gpu)?,
+            Section::Future => future::run(&gpu)?,
+            Section::Keyed => keyed::run(&gpu)?,
         }
     }
     Ok(())

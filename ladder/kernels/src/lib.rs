@@ -26,17 +26,27 @@ macro_rules! entry {
 }
 
 #[cfg(target_arch = "nvptx64")]
+mod future;
+#[cfg(target_arch = "nvptx64")]
 mod harris;
+#[cfg(target_arch = "nvptx64")]
+mod keyed;
 #[cfg(target_arch = "nvptx64")]
 mod moderngpu;
 #[cfg(target_arch = "nvptx64")]
 mod one_array;
 #[cfg(target_arch = "nvptx64")]
+mod ordered;
+#[cfg(target_arch = "nvptx64")]
 mod patel;
 #[cfg(target_arch = "nvptx64")]
 mod scans;
 #[cfg(target_arch = "nvptx64")]
+mod thesis;
+#[cfg(target_arch = "nvptx64")]
 mod timcheck;
+#[cfg(target_arch = "nvptx64")]
+mod transpose;
 
 #[cfg(target_arch = "nvptx64")]
 warpfold_simt::device_panic_handler!();
