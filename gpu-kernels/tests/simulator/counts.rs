@@ -9,6 +9,7 @@ use warpfold_gpu_kernels::{
         pass::PassParams,
         patel,
         scan::{self, LadderParams, PADDED, SWEEP_THREADS, TILE},
+        transpose::{self, TransposeParams},
     },
     scan::{Room, Rows, ScanParams, forward, stage_words, sums, vectors},
     segments::{
@@ -254,6 +255,32 @@ fn rows_a_thread_each_are_coalesced_once_transposed() {
     assert_eq!((as_is.sectors, transposed.sectors), (32 * 32, 32 * 4));
     assert_eq!((as_is.lines, transposed.lines), (32 * 32, 32));
     assert!(!ideal(&as_is) && ideal(&transposed));
+}
+
+const SLOTS: usize = transpose::slots(32);
+
+/// A transpose reads and writes in order of addresses, and turns tiles in shared memory, whose rows are one longer than they
+/// need be: without that place, a warp reads a column from one bank.
+#[test]
+fn transposes_are_coalesced_on_both_sides() {
+    let (height, width) = (64, 96);
+    let items = numbers(height * width);
+    let mut output = vec![0; items.len()];
+    let buffers = vec![Buffer::read_only("items", &items), Buffer::writable("output", &mut output)];
+    let params = TransposeParams {
+        input: items.as_ptr(),
+        output: output.as_mut_ptr(),
+        height: height as u64,
+        width: width as u64,
+    };
+    // SAFETY: a block for each of six tiles, eight rows of threads, the slots asked for.
+    let counts = counted(6, 256, &params, buffers, |params| unsafe {
+        transpose::tiles::<u32, 32, 8>(params, shared!([u32; SLOTS]));
+    });
+    assert!(ideal(&counts.loads) && ideal(&counts.stores), "{:?} {:?}", counts.loads, counts.stores);
+    assert!(without_conflicts(&counts.shared()), "{:?}", counts.shared());
+    assert_eq!((counts.loads.bytes, counts.stores.bytes), (4 * items.len() as u64, 4 * items.len() as u64));
+    assert!((0..items.len()).all(|i| output[i] == items[i % height * width + i / height]));
 }
 
 /// Rows through a tile in shared memory: loads are wide and coalesced, whatever the length. Those of odd lengths meet in no
