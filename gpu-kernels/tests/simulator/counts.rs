@@ -80,24 +80,33 @@ fn counted<P>(
     done.unwrap_or_else(|fault| panic!("{fault}")).counts.expect("counts")
 }
 
-/// A scan of one tile, checked.
-fn scanned(threads: u32, kernel: impl Fn(&LadderParams<Counted>) + Sync) -> Counts {
-    let (items, mut found) = (numbers(TILE), vec![0; TILE]);
-    let buffers = vec![Buffer::read_only("items", &items), Buffer::writable("output", &mut found)];
-    let params = LadderParams {
+/// A scan of this many tiles, each for itself, checked.
+fn tiles(tiles: usize, threads: u32, kernel: impl Fn(&LadderParams<Counted>) + Sync) -> Counts {
+    let items = numbers(tiles * TILE);
+    let (mut found, mut totals) = (vec![0; items.len()], vec![0; tiles]);
+    let mut params = LadderParams {
         items: items.as_ptr(),
         values: ptr::null(),
         output: found.as_mut_ptr(),
         totals: ptr::null_mut(),
         befores: ptr::null(),
-        n: TILE as u64,
+        n: items.len() as u64,
         op: Counted,
     };
-    let counts = counted(1, threads, &params, buffers, kernel);
-    assert!(found == running(&items));
+    if tiles > 1 {
+        params.totals = totals.as_mut_ptr();
+    }
+    let buffers = vec![
+        Buffer::read_only("items", &items),
+        Buffer::writable("output", &mut found),
+        Buffer::writable("totals", &mut totals),
+    ];
+    let counts = counted(tiles as u32, threads, &params, buffers, kernel);
+    assert!(items.chunks(TILE).flat_map(running).eq(found));
     counts
 }
 
+/// Every prefix's sum.
 fn running(items: &[u32]) -> Vec<u32> {
     items
         .iter()
@@ -111,14 +120,30 @@ fn running(items: &[u32]) -> Vec<u32> {
 /// `shared!` has a name of its own that is [`TILE`].
 const ITEMS: usize = TILE;
 
-fn blelloch() -> Counts {
-    // SAFETY: a block of the threads asked for, parameters of a tile, shared memory as long.
-    scanned(SWEEP_THREADS, |params| unsafe { scan::blelloch(params, shared!([u32; ITEMS])) })
+fn blelloch(of: usize) -> Counts {
+    // SAFETY: a block of the threads asked for a tile, shared memory as long as one.
+    tiles(of, SWEEP_THREADS, |params| unsafe { scan::blelloch(params, shared!([u32; ITEMS])) })
 }
 
-fn blelloch_padded() -> Counts {
+fn blelloch_padded(of: usize) -> Counts {
     // SAFETY: as above.
-    scanned(SWEEP_THREADS, |params| unsafe { scan::blelloch_padded(params, shared!([u32; PADDED])) })
+    tiles(of, SWEEP_THREADS, |params| unsafe { scan::blelloch_padded(params, shared!([u32; PADDED])) })
+}
+
+/// What Nsight Compute read from the counters of an H200 for the same launch (`benches/record/h200/2026-11-28-ladder-counts.csv`):
+/// two tiles, each of which leaves its value.
+#[test]
+fn a_card_counts_the_same() {
+    let of = |counts: Counts| {
+        let (reads, writes) = (counts.shared_reads, counts.shared_writes);
+        let (loads, stores) = (counts.loads, counts.stores);
+        [
+            [reads.conflicts(), writes.conflicts(), reads.wavefronts, writes.wavefronts],
+            [loads.accesses, stores.accesses, loads.sectors, stores.sectors],
+        ]
+    };
+    assert_eq!(of(blelloch(2)), [[600, 450, 792, 604], [32, 34, 128, 130]]);
+    assert_eq!(of(blelloch_padded(2)), [[0, 0, 192, 154], [32, 34, 128, 130]]);
 }
 
 /// The papers' claim: nodes `2 d` words apart meet in as many banks fewer, until all threads of a step meet in one; a place
@@ -133,7 +158,7 @@ fn padding_frees_the_tree_of_conflicts() {
         // Up: both children are read, one is written. Down: both are read and written.
         conflicts += (3 + 4) * warps * (lanes.div_ceil(banks) - 1);
     }
-    let (plain, padded) = (blelloch().shared(), blelloch_padded().shared());
+    let (plain, padded) = (blelloch(1).shared(), blelloch_padded(1).shared());
     assert_eq!((plain.conflicts(), plain.max_degree()), (conflicts, 16));
     assert_eq!((padded.conflicts(), padded.max_degree()), (0, 1));
     assert_eq!((plain.accesses, plain.lanes), (padded.accesses, padded.lanes), "the same work");
@@ -144,13 +169,13 @@ fn padding_frees_the_tree_of_conflicts() {
 #[test]
 fn one_scan_does_n_log_n_combinations_and_the_other_two_n() {
     // SAFETY: a block of the threads asked for, parameters of a tile, shared memory as long.
-    let flat = scanned(TILE as u32, |params| unsafe {
+    let flat = tiles(1, TILE as u32, |params| unsafe {
         scan::hillis_steele(params, shared!([u32; 2 * ITEMS]));
     });
     let (n, rounds) = (TILE as u64, u64::from(TILE.ilog2()));
     assert_eq!(flat.combines.lanes, n * rounds - (n - 1));
     assert_eq!(flat.barriers, 1 + rounds);
-    for tree in [blelloch(), blelloch_padded()] {
+    for tree in [blelloch(1), blelloch_padded(1)] {
         assert_eq!(tree.combines.lanes, 2 * (n - 1) + n);
         assert_eq!(tree.barriers, 2 * rounds + 2);
     }
