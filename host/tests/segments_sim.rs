@@ -334,8 +334,13 @@ fn segments_of_any_lengths() {
             let ends: Vec<usize> = (0..200).map(|k| k * 37 % 150 + k % 5 * k).collect();
             SegmentPlan::from_ranges(&begins, &ends).unwrap()
         };
+        // A warp's each, from any start.
+        let middling: Vec<usize> =
+            (0..70).map(|k| if k == 9 { 0 } else { 32 * vector + 1 + k * 29 % (96 * vector) }).collect();
+        let middling = SegmentPlan::from_lengths(&middling).unwrap();
+        let items = [make(70 * 128 * vector), items].concat();
         let reducer = engine(7).segments(op).unwrap();
-        for plan in [plan, ranges] {
+        for plan in [plan, ranges, middling] {
             let found = reducer.reduce_segments(&items, &plan).unwrap();
             for (k, found) in (0..).zip(found) {
                 let range = plan.range(k);

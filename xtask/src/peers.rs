@@ -29,7 +29,7 @@ pub struct Options {
 }
 
 /// The programs, as `benches/peers/NAME.cu`: CUB's algorithms for whole devices, and for blocks.
-const PROGRAMS: [&str; 2] = ["cub", "block"];
+const PROGRAMS: [&str; 3] = ["cub", "block", "keyed"];
 
 /// The programs' names, and where they lie once they are built.
 pub fn programs(workspace: &Workspace) -> impl Iterator<Item = (&'static str, PathBuf)> {

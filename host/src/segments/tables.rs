@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use warpfold_gpu_kernels::segments::{
-    irregular::{TILE_SEGMENTS, Tile, Unit, tile_limit},
+    irregular::{TILE_SEGMENTS, Tile, Unit, short_limit, tile_limit},
     tile::TILE_BYTES,
 };
 use warpfold_monoid::tree::{MAX_GROUPS, Shape};
@@ -14,6 +14,23 @@ pub(crate) struct Class {
     /// Threads that share a chunk.
     pub(crate) groups: u32,
     pub(crate) units: Vec<Unit>,
+}
+
+/// Neighbours of which it is asked at once whether tiles take the longest that they can.
+const WINDOW: u64 = 256;
+
+/// The most items of a segment in a tile among these: the lower of two limits where nearly all items that tiles could take are in
+/// segments above it. One of those among many shorter ones would end a tile and begin another.
+fn limit_of(ranges: impl Iterator<Item = Range<u64>>, [low, high]: [u64; 2]) -> u64 {
+    let (mut below, mut between) = (0_u64, 0_u64);
+    for Range { start, end } in ranges {
+        match end - start {
+            n if n <= low => below += n,
+            n if n <= high => between += n,
+            _ => {}
+        }
+    }
+    if between > 7 * below { low } else { high }
 }
 
 /// The tables of a launch for items of one size.
@@ -33,12 +50,16 @@ impl Tables {
     ///
     /// Every segment is in one tile or has units for all its chunks.
     pub(crate) fn new(count: u64, range: &dyn Fn(u64) -> Range<u64>, item_bytes: usize) -> Tables {
-        let limit = tile_limit(item_bytes);
+        let limits = [short_limit(item_bytes), tile_limit(item_bytes)];
+        let mut limit = 0;
         let room = (TILE_BYTES / item_bytes.max(1)) as u64;
         let mut tables = Tables::default();
         let mut by_groups: Vec<Vec<Unit>> = vec![Vec::new(); MAX_GROUPS.ilog2() as usize + 1];
         let mut open: Option<Tile> = None;
         for segment in 0..count {
+            if segment % WINDOW == 0 {
+                limit = limit_of((segment..count.min(segment + WINDOW)).map(range), limits);
+            }
             let Range { start, end } = range(segment);
             let n = end - start;
             if n <= limit {
@@ -124,6 +145,20 @@ mod tests {
         let several = lengths.iter().filter(|&&n| n > 8192);
         assert_eq!(tables.tickets, several.clone().count() as u64);
         assert_eq!(tables.partials, several.map(|&n| Shape::new(n, 4).chunks).sum::<u64>());
+    }
+
+    #[test]
+    fn what_a_warp_can_have_to_itself_joins_tiles_only_among_shorter_ones() {
+        let units = |lengths: &[u64]| of(lengths, 4).classes.iter().map(|c| c.units.len()).sum::<usize>();
+        assert_eq!(units(&[300; 256]), 256);
+        let mut mixed = vec![20; 256];
+        mixed[7] = 300;
+        assert_eq!((units(&mixed), of(&mixed, 4).tiles.len()), (0, 2));
+        // A window each.
+        mixed.extend([300; 256]);
+        assert_eq!((units(&mixed), of(&mixed, 4).tiles.len()), (256, 2));
+        mixed[300] = 0;
+        assert_eq!((units(&mixed), of(&mixed, 4).tiles.len()), (255, 3));
     }
 
     #[test]
