@@ -282,12 +282,10 @@ fn rows_a_thread_each_are_coalesced_once_transposed() {
     assert!(!ideal(&as_is) && ideal(&transposed));
 }
 
-const SLOTS: usize = transpose::slots(32);
+const SLOTS: [usize; 2] = [transpose::slots(16), transpose::slots(32)];
 
-/// A transpose reads and writes in order of addresses, and turns tiles in shared memory, whose rows are one longer than they
-/// need be: without that place, a warp reads a column from one bank.
-#[test]
-fn transposes_are_coalesced_on_both_sides() {
+/// Transposes of 64 by 96, checked.
+fn transposed(blocks: u32, kernel: impl Fn(&TransposeParams<u32>) + Sync) -> Counts {
     let (height, width) = (64, 96);
     let items = numbers(height * width);
     let mut output = vec![0; items.len()];
@@ -298,14 +296,32 @@ fn transposes_are_coalesced_on_both_sides() {
         height: height as u64,
         width: width as u64,
     };
+    let counts = counted(blocks, 256, &params, buffers, kernel);
+    let bytes = 4 * items.len() as u64;
+    assert_eq!((counts.loads.bytes, counts.stores.bytes), (bytes, bytes));
+    assert!((0..items.len()).all(|i| output[i] == items[i % height * width + i / height]));
+    counts
+}
+
+/// A transpose reads and writes in order of addresses, and turns tiles in shared memory, whose rows are one longer than they
+/// need be: without that place, a warp reads a column from one bank. Of tiles of 16 a warp takes two rows at a time: whole
+/// sectors, but halves of lines, and two of its lanes meet in one bank.
+#[test]
+fn transposes_are_coalesced_on_both_sides() {
     // SAFETY: a block for each of six tiles, eight rows of threads, the slots asked for.
-    let counts = counted(6, 256, &params, buffers, |params| unsafe {
-        transpose::tiles::<u32, 32, 8>(params, shared!([u32; SLOTS]));
+    let counts = transposed(6, |params| unsafe {
+        transpose::tiles::<u32, 32, 8>(params, shared!([u32; SLOTS[1]]));
     });
     assert!(ideal(&counts.loads) && ideal(&counts.stores), "{:?} {:?}", counts.loads, counts.stores);
     assert!(without_conflicts(&counts.shared()), "{:?}", counts.shared());
-    assert_eq!((counts.loads.bytes, counts.stores.bytes), (4 * items.len() as u64, 4 * items.len() as u64));
-    assert!((0..items.len()).all(|i| output[i] == items[i % height * width + i / height]));
+    // SAFETY: a block for each of 24 tiles, a thread an element, the slots asked for.
+    let counts = transposed(24, |params| unsafe {
+        transpose::tiles::<u32, 16, 16>(params, shared!([u32; SLOTS[0]]));
+    });
+    for side in [counts.loads, counts.stores] {
+        assert_eq!((side.sectors, side.lines), (side.ideal_sectors, 2 * side.ideal_lines));
+    }
+    assert_eq!(counts.shared().by_degree[1], counts.shared().accesses);
 }
 
 /// Rows through a tile in shared memory: loads are wide and coalesced, whatever the length. Those of odd lengths meet in no
