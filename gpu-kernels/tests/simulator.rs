@@ -3,6 +3,8 @@
 
 #[path = "simulator/any_order.rs"]
 mod any_order;
+#[path = "simulator/counts.rs"]
+mod counts;
 #[path = "simulator/ladder.rs"]
 mod ladder;
 #[path = "simulator/ladder_keyed.rs"]

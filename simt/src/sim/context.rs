@@ -8,6 +8,7 @@ use std::sync::Once;
 
 use corosensei::Yielder;
 
+use super::count::{Counter, Event, Kind};
 use super::fault::{Fault, FaultKind, Place, Site};
 use super::memory::BlockMemory;
 use super::{Launch, Options};
@@ -89,6 +90,8 @@ pub(super) struct Context<'a> {
     pub(super) fault: RefCell<Option<Fault>>,
     /// Set when the launch has failed and its threads are being unwound.
     pub(super) aborting: Cell<bool>,
+    /// None unless the options ask for it.
+    pub(super) counter: Option<RefCell<Counter>>,
     panic: RefCell<Option<(String, Option<Site>)>>,
 }
 
@@ -110,6 +113,13 @@ pub(super) fn current<'c>() -> &'c Context<'c> {
     // SAFETY: set by `enter` to a context that outlives the launch, and only code of the launch's kernel, which runs
     // within it, gets here. The primitives keep the reference no longer than their own call.
     unsafe { &*current }
+}
+
+/// The launch whose kernel makes this call, if there is one.
+pub(super) fn running<'c>() -> Option<&'c Context<'c>> {
+    let current = CURRENT.with(Cell::get).cast::<Context<'c>>();
+    // SAFETY: as in `current`.
+    unsafe { current.as_ref() }.filter(|context| !context.thread.get().is_null())
 }
 
 /// Makes a context current until the guard drops.
@@ -157,7 +167,7 @@ fn message(payload: &dyn Any) -> String {
 }
 
 impl<'a> Context<'a> {
-    pub(super) fn new(launch: &'a Launch, options: &'a Options, concurrent: bool) -> Self {
+    pub(super) fn new(launch: &'a Launch, options: &'a Options, concurrent: bool, warps: usize) -> Self {
         Context {
             launch,
             options,
@@ -172,6 +182,7 @@ impl<'a> Context<'a> {
             last_buffer: Cell::new(0),
             fault: RefCell::new(None),
             aborting: Cell::new(false),
+            counter: options.count.then(|| RefCell::new(Counter::new(warps))),
             panic: RefCell::new(None),
         }
     }
@@ -201,8 +212,20 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// Counts a call of the running thread, if the launch is counted.
+    #[inline(always)]
+    pub(super) fn count(&self, event: impl FnOnce() -> Event) {
+        if let Some(counter) = &self.counter {
+            counter.borrow_mut().record(self.thread().linear % 32, event());
+        }
+    }
+
     /// Hands over to the scheduler until what the thread waits for is there; the result of a meeting or barrier.
     pub(super) fn suspend(&self, wait: Wait) -> u32 {
+        if !matches!(wait, Wait::Poll { .. }) {
+            let (call, site) = wait.call();
+            self.count(|| Event::call(Kind::Meet, call, site));
+        }
         let yielder = self.thread().yielder.get();
         // SAFETY: set by the coroutine of this very thread, whose stack it lives on.
         unsafe { (*yielder).suspend(wait) }

@@ -153,6 +153,11 @@ impl BlockMemory {
         address.wrapping_sub(self.start().addr()) < size_of_val(&*self.arena)
     }
 
+    /// How far an address lies behind the start of this memory.
+    pub(super) fn offset(&self, address: usize) -> usize {
+        address.wrapping_sub(self.start().addr())
+    }
+
     /// Leaves a range out of the checks until the block ends.
     pub(super) fn untrack(&mut self, address: usize, bytes: usize) {
         let range = (address, address.saturating_add(bytes));

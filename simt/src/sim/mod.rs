@@ -22,6 +22,9 @@
 //! [`nanosleep`](crate::thread::nanosleep), an atomic or a load made for polling, which let the others run. It needs
 //! `panic = "unwind"`.
 //!
+//! It also counts, where [`Options::count`] asks for it, what a GPU's time depends on: bank conflicts, sectors of global memory,
+//! barriers, shuffles, divergence. [`Counts`] says how far that is what hardware does.
+//!
 //! ```
 //! use warpfold_simt::sim::{self, FaultKind, Launch, Options};
 //! use warpfold_simt::{shared, thread};
@@ -40,12 +43,14 @@
 //! ```
 
 mod context;
+mod count;
 mod fault;
 mod memory;
 pub(crate) mod primitives;
 mod schedule;
 mod stack;
 
+pub use count::{Counts, GlobalCounts, LaneCounts, SharedCounts};
 pub use fault::{Fault, FaultKind, LaneState, Place, Site};
 
 use warpfold_monoid::Plain;
@@ -120,6 +125,8 @@ pub struct Options {
     pub step_limit: u64,
     /// Bytes of stack for each thread. A kernel that overflows it crashes the process.
     pub stack_bytes: usize,
+    /// Whether to count what the launch does: its report then has [`Counts`].
+    pub count: bool,
 }
 
 impl Default for Options {
@@ -131,6 +138,7 @@ impl Default for Options {
             spin_limit: 1000,
             step_limit: 200_000_000,
             stack_bytes: 128 * 1024,
+            count: false,
         }
     }
 }
@@ -139,6 +147,28 @@ impl Options {
     /// The default options with this schedule.
     pub fn with_schedule(schedule: Schedule) -> Self {
         Options { schedule, ..Options::default() }
+    }
+
+    /// The same options, and the launch is counted.
+    ///
+    /// ```
+    /// use warpfold_simt::sim::{self, Launch, Options};
+    /// use warpfold_simt::{shared, thread};
+    ///
+    /// # fn main() -> Result<(), sim::Fault> {
+    /// let report = sim::launch(&Launch::new("strided", 1, 32), &Options::default().counted(), || {
+    ///     let tile = shared!([u32; 1024]);
+    ///     // SAFETY: an element a thread.
+    ///     unsafe { tile.write(32 * thread::thread_idx_x() as usize, 1) };
+    /// })?;
+    /// let counts = report.counts.expect("asked for");
+    /// assert_eq!(counts.shared_writes.max_degree(), 32);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn counted(mut self) -> Self {
+        self.count = true;
+        self
     }
 
     /// The same options with one more registered buffer.
@@ -194,6 +224,8 @@ pub struct Report {
     pub meetings: u64,
     /// How often a thread was resumed.
     pub switches: u64,
+    /// What it asked of the hardware, if [`Options::count`] is set.
+    pub counts: Option<Counts>,
 }
 
 /// Runs `kernel` on every thread of the launch, on the calling OS thread, and returns when all have returned.
@@ -208,6 +240,13 @@ pub struct Report {
 /// If called from inside a kernel.
 pub fn launch(launch: &Launch, options: &Options, kernel: impl Fn() + Sync) -> Result<Report, Fault> {
     schedule::run(launch, options, &kernel)
+}
+
+/// Tells the simulator that the thread combines two values, for [`Counts::combines`]: a call for the operators of tests. Outside
+/// a launch, as in an oracle that uses the same operator, it does nothing.
+#[track_caller]
+pub fn count_combine() {
+    primitives::count_combine();
 }
 
 /// A place in the source that declares a shared array; made by [`shared!`](crate::shared!).

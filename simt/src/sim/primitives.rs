@@ -5,7 +5,8 @@ use std::panic::Location;
 
 use warpfold_monoid::Plain;
 
-use super::context::{Context, Meeting, Op, Source, Wait, current};
+use super::context::{Context, Meeting, Op, Source, Wait, current, running};
+use super::count::{Event, Kind};
 use super::fault::{FaultKind, Site};
 use super::memory::Conflict;
 use crate::atomic::{MemoryOrder, MemoryScope};
@@ -176,6 +177,14 @@ pub(crate) unsafe fn redux(op: Redux, mask: u32, value: u32) -> u32 {
     meet(Op::Redux(op, value), mask, "warp::warp_reduce", Location::caller())
 }
 
+#[track_caller]
+pub(super) fn count_combine() {
+    let site = Location::caller();
+    if let Some(context) = running() {
+        context.count(|| Event::call(Kind::Combine, "sim::count_combine", site));
+    }
+}
+
 // Shared memory.
 
 #[track_caller]
@@ -223,7 +232,13 @@ fn shared_access<T: Plain>(ptr: *const T, len: usize, index: usize, write: bool,
     let address = ptr.wrapping_add(index).addr();
     let conflict = context.memory().borrow_mut().access(thread, address, size_of::<T>(), write, site);
     let kind = match conflict {
-        Ok(()) => return,
+        Ok(()) => {
+            // From the start of the block's memory, which is aligned to all banks.
+            let address = context.memory().borrow().offset(address) as u64;
+            let kind = if write { Kind::SharedWrite } else { Kind::SharedRead };
+            let (bytes, align) = (size_of::<T>(), align_of::<T>());
+            return context.count(|| Event { kind, call, site, bytes, align, address: Some(address) });
+        }
         Err(Conflict::Unwritten) => FaultKind::UnwrittenShared { index, len },
         Err(Conflict::Race { thread, wrote, site: other }) => FaultKind::SharedRace {
             index,
@@ -256,14 +271,38 @@ pub(crate) unsafe fn shared_write<T: Plain>(ptr: *mut T, len: usize, index: usiz
 pub trait Loads {}
 impl<T> Loads for T {}
 
-/// Checks an access to global memory.
-fn global_access(ptr: *const u8, bytes: usize, align: usize, write: bool, call: &'static str, site: Source) {
+/// Checks an access to global memory, and counts it.
+fn global_access(ptr: *const u8, bytes: usize, align: usize, kind: Kind, call: &'static str, site: Source) {
     let context = current();
     context.step(call, site);
     let address = ptr.addr();
     if !address.is_multiple_of(align) {
         context.fail(call, site, FaultKind::Misaligned { address, align });
     }
+    let buffer = buffer_of(context, address, bytes, kind, call, site);
+    context.count(|| {
+        let address = match buffer {
+            // Far from all others, at the start of a sector but for what it is off the alignment of vectors.
+            Some(i) => {
+                let start = context.options.buffers[i].start;
+                (i as u64 + 1) << 48 | (start % 16 + (address - start)) as u64
+            }
+            None => address as u64,
+        };
+        Event { kind, call, site, bytes, align, address: Some(address) }
+    });
+}
+
+/// The number of the buffer that an access lies in; none if there are no buffers.
+fn buffer_of(
+    context: &Context<'_>,
+    address: usize,
+    bytes: usize,
+    kind: Kind,
+    call: &'static str,
+    site: Source,
+) -> Option<usize> {
+    let write = kind != Kind::Load;
     let buffers = &context.options.buffers;
     let inside = |i: usize| {
         let buffer = &buffers[i];
@@ -272,11 +311,11 @@ fn global_access(ptr: *const u8, bytes: usize, align: usize, write: bool, call: 
     };
     let last = context.last_buffer.get();
     if last < buffers.len() && inside(last) {
-        return;
+        return Some(last);
     }
     if let Some(i) = (0..buffers.len()).find(|&i| inside(i)) {
         context.last_buffer.set(i);
-        return;
+        return Some(i);
     }
     let detail = if context.memory().borrow().contains(address) {
         "in the block's shared memory, which the instruction does not reach".to_owned()
@@ -285,9 +324,14 @@ fn global_access(ptr: *const u8, bytes: usize, align: usize, write: bool, call: 
     } else if address < 4096 {
         "a null pointer".to_owned()
     } else {
-        return;
+        return None;
     };
     context.fail(call, site, FaultKind::OutOfBounds { address, bytes, detail });
+}
+
+/// Counts a lane that reaches a load and does not want it.
+fn unwanted(bytes: usize, align: usize, call: &'static str, site: Source) {
+    current().count(|| Event { kind: Kind::Load, call, site, bytes, align, address: None });
 }
 
 /// How an access lies to the buffer nearest to it.
@@ -330,7 +374,14 @@ unsafe fn write<T: Plain>(context: &Context<'_>, ptr: *mut T, value: T) {
 
 #[track_caller]
 pub(crate) unsafe fn load<T: Plain, H: Loads>(ptr: *const T) -> T {
-    global_access(ptr.cast(), size_of::<T>(), align_of::<T>(), false, "global::load", Location::caller());
+    global_access(
+        ptr.cast(),
+        size_of::<T>(),
+        align_of::<T>(),
+        Kind::Load,
+        "global::load",
+        Location::caller(),
+    );
     // SAFETY: the caller's promise, checked as far as buffers are registered.
     unsafe { ptr.read() }
 }
@@ -338,15 +389,19 @@ pub(crate) unsafe fn load<T: Plain, H: Loads>(ptr: *const T) -> T {
 #[track_caller]
 pub(crate) unsafe fn load_vector<T: Plain, const V: usize, H: Loads>(ptr: *const T) -> [T; V] {
     let size = size_of::<[T; V]>();
-    global_access(ptr.cast(), size, size, false, "global::load_vector", Location::caller());
+    global_access(ptr.cast(), size, size, Kind::Load, "global::load_vector", Location::caller());
     // SAFETY: the caller's promise, checked as far as buffers are registered.
     unsafe { ptr.cast::<[T; V]>().read() }
 }
 
 #[track_caller]
 pub(crate) unsafe fn load_if<T: Plain, H: Loads>(wanted: bool, ptr: *const T) -> MaybeUninit<T> {
+    if !wanted {
+        unwanted(size_of::<T>(), align_of::<T>(), "global::load", Location::caller());
+        return MaybeUninit::uninit();
+    }
     // SAFETY: the caller's promise.
-    if wanted { MaybeUninit::new(unsafe { load::<T, H>(ptr) }) } else { MaybeUninit::uninit() }
+    MaybeUninit::new(unsafe { load::<T, H>(ptr) })
 }
 
 #[track_caller]
@@ -354,13 +409,25 @@ pub(crate) unsafe fn load_vector_if<T: Plain, const V: usize, H: Loads>(
     wanted: bool,
     ptr: *const T,
 ) -> MaybeUninit<[T; V]> {
+    if !wanted {
+        let size = size_of::<[T; V]>();
+        unwanted(size, size, "global::load_vector", Location::caller());
+        return MaybeUninit::uninit();
+    }
     // SAFETY: the caller's promise.
-    if wanted { MaybeUninit::new(unsafe { load_vector::<T, V, H>(ptr) }) } else { MaybeUninit::uninit() }
+    MaybeUninit::new(unsafe { load_vector::<T, V, H>(ptr) })
 }
 
 #[track_caller]
 pub(crate) unsafe fn store<T: Plain, const STREAMING: bool>(ptr: *mut T, value: T) {
-    global_access(ptr.cast(), size_of::<T>(), align_of::<T>(), true, "global::store", Location::caller());
+    global_access(
+        ptr.cast(),
+        size_of::<T>(),
+        align_of::<T>(),
+        Kind::Store,
+        "global::store",
+        Location::caller(),
+    );
     // SAFETY: the caller's promise, checked as far as buffers are registered.
     unsafe { write(current(), ptr, value) }
 }
@@ -371,7 +438,7 @@ pub(crate) unsafe fn store_vector<T: Plain, const V: usize, const STREAMING: boo
     value: [T; V],
 ) {
     let size = size_of::<[T; V]>();
-    global_access(ptr.cast(), size, size, true, "global::store_vector", Location::caller());
+    global_access(ptr.cast(), size, size, Kind::Store, "global::store_vector", Location::caller());
     // SAFETY: the caller's promise, checked as far as buffers are registered.
     unsafe { write(current(), ptr.cast::<[T; V]>(), value) }
 }
@@ -385,14 +452,14 @@ fn poll(call: &'static str, site: Source) {
 pub(crate) unsafe fn load_pair_relaxed_gpu(ptr: *const [u64; 2]) -> [u64; 2] {
     let (call, site) = ("global::load_pair_relaxed_gpu", Location::caller());
     poll(call, site);
-    global_access(ptr.cast(), 16, 16, false, call, site);
+    global_access(ptr.cast(), 16, 16, Kind::Load, call, site);
     // SAFETY: the caller's promise, checked as far as buffers are registered.
     unsafe { ptr.read_volatile() }
 }
 
 #[track_caller]
 pub(crate) unsafe fn store_pair_relaxed_gpu(ptr: *mut [u64; 2], value: [u64; 2]) {
-    global_access(ptr.cast(), 16, 16, true, "global::store_pair_relaxed_gpu", Location::caller());
+    global_access(ptr.cast(), 16, 16, Kind::Store, "global::store_pair_relaxed_gpu", Location::caller());
     // SAFETY: the caller's promise, checked as far as buffers are registered.
     unsafe { write(current(), ptr, value) }
 }
@@ -478,7 +545,7 @@ pub trait Words: Plain {
 /// `ptr` is an aligned readable word.
 unsafe fn load_word<T: Plain>(ptr: *const T, call: &'static str, site: Source) -> T {
     poll(call, site);
-    global_access(ptr.cast(), size_of::<T>(), size_of::<T>(), false, call, site);
+    global_access(ptr.cast(), size_of::<T>(), size_of::<T>(), Kind::Load, call, site);
     // SAFETY: the caller's promise, checked as far as buffers are registered.
     unsafe { ptr.read_volatile() }
 }
@@ -486,7 +553,7 @@ unsafe fn load_word<T: Plain>(ptr: *const T, call: &'static str, site: Source) -
 /// # Safety
 /// `ptr` is an aligned writable word.
 unsafe fn store_word<T: Plain>(ptr: *mut T, value: T, call: &'static str, site: Source) {
-    global_access(ptr.cast(), size_of::<T>(), size_of::<T>(), true, call, site);
+    global_access(ptr.cast(), size_of::<T>(), size_of::<T>(), Kind::Store, call, site);
     // SAFETY: the caller's promise, checked as far as buffers are registered.
     unsafe { write(current(), ptr, value) }
 }
@@ -498,7 +565,7 @@ unsafe fn update<T: Plain>(ptr: *mut T, new: impl FnOnce(T) -> T, call: &'static
     if context.concurrent {
         poll(call, site);
     }
-    global_access(ptr.cast(), size_of::<T>(), size_of::<T>(), true, call, site);
+    global_access(ptr.cast(), size_of::<T>(), size_of::<T>(), Kind::Atomic, call, site);
     // SAFETY: the caller's promise, checked as far as buffers are registered.
     unsafe {
         let old = ptr.read_volatile();

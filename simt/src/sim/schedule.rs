@@ -10,6 +10,7 @@ use std::rc::Rc;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use super::context::{self, Context, Meeting, Op, Source, ThreadInfo, Wait};
+use super::count::Counts;
 use super::fault::{Fault, FaultKind, LaneState};
 use super::memory::{BlockMemory, lanes};
 use super::stack::{self, Slab, SlabStack};
@@ -100,7 +101,7 @@ pub(super) fn run(launch: &Launch, options: &Options, kernel: &(dyn Fn() + Sync)
     let slab = stack::take(resident * threads, options.stack_bytes)
         .map_err(|error| refuse(format!("no memory for {} stacks: {error}", resident * threads)))?;
 
-    let context = Context::new(launch, options, concurrent);
+    let context = Context::new(launch, options, concurrent, resident * threads.div_ceil(32));
     let mut grid = Grid {
         context: &context,
         slab: &slab,
@@ -117,7 +118,9 @@ pub(super) fn run(launch: &Launch, options: &Options, kernel: &(dyn Fn() + Sync)
     let entered = context::enter(&context);
     let outcome = grid.run();
     context.aborting.set(outcome.is_err());
-    let report = Report { switches: context.switches.get(), ..grid.report };
+    let counts = context.counter.as_ref().map(|counter| counter.borrow().counts);
+    let counts = counts.map(|counts| Counts { barriers: grid.report.barriers, ..counts });
+    let report = Report { switches: context.switches.get(), counts, ..grid.report };
     // Unwinds what is still suspended, while the context is there for it.
     drop(grid);
     drop(entered);
@@ -253,11 +256,18 @@ impl Grid<'_> {
         slot.warps[warp].ready |= mem::take(&mut slot.warps[warp].polling);
         loop {
             let ready = mem::take(&mut slot.warps[warp].ready);
+            if let Some(counter) = &context.counter {
+                let number = slot.number * slot.warps.len() + warp;
+                counter.borrow_mut().begin(number, slot.warps[warp].live);
+            }
             for i in 0..32 {
                 let lane = i ^ flip;
                 if ready >> lane & 1 == 1 {
                     slot.resume(context, warp, lane)?;
                 }
+            }
+            if let Some(counter) = &context.counter {
+                counter.borrow_mut().end(slot.warps[warp].polling != 0);
             }
             if !slot.meet(context, warp, &mut self.report)? {
                 return Ok(());
@@ -411,6 +421,9 @@ impl Slot {
     fn hold(&mut self, context: &Context<'_>, warp: usize, meeting: &Meeting) -> Result<(), Stop> {
         let first = warp * 32;
         let mask = meeting.mask;
+        if let Some(counter) = &context.counter {
+            counter.borrow_mut().meeting(&meeting.op);
+        }
         let ops: [Option<Op>; 32] = std::array::from_fn(|lane| {
             if mask >> lane & 1 == 1 { self.meeting(first + lane).map(|m| m.op) } else { None }
         });

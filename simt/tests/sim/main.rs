@@ -5,6 +5,7 @@ extern crate warpfold_simt as cuda_std;
 
 mod atomics;
 mod common;
+mod counts;
 mod cuda_style;
 mod detect;
 mod schedules;
