@@ -102,6 +102,10 @@ pub trait Key: Plain + Ord + sealed::Sealed {
     fn ordered(self, kind: u32) -> Self;
     /// The key of such bits.
     fn native(self, kind: u32) -> Self;
+    /// What tells ordered bits of integers apart from the keys'.
+    fn flips(kind: u32) -> Self;
+    /// The same bits, but for these.
+    fn flipped(self, flips: Self) -> Self;
     /// Digit number `digit`, the lowest being 0.
     fn digit(self, digit: u32) -> u32;
 }
@@ -117,27 +121,33 @@ macro_rules! keys {
                 const SIGN: $bits = 1 << ($bits::BITS - 1);
                 const INFINITY: $bits = $float::INFINITY.to_bits();
                 const NAN: $bits = $float::NAN.to_bits() & !SIGN;
-                match kind {
-                    kind::UNSIGNED => self,
-                    kind::SIGNED => self ^ SIGN,
-                    _ => {
-                        let magnitude = self & !SIGN;
-                        let bits = if magnitude > INFINITY { NAN } else { self };
-                        let bits = if magnitude == 0 { 0 } else { bits };
-                        if bits & SIGN == 0 { bits | SIGN } else { !bits }
-                    }
+                if kind != kind::FLOAT {
+                    return self ^ Self::flips(kind);
                 }
+                let magnitude = self & !SIGN;
+                let bits = if magnitude > INFINITY { NAN } else { self };
+                let bits = if magnitude == 0 { 0 } else { bits };
+                if bits & SIGN == 0 { bits | SIGN } else { !bits }
             }
 
             #[inline(always)]
             fn native(self, kind: u32) -> Self {
                 const SIGN: $bits = 1 << ($bits::BITS - 1);
                 match kind {
-                    kind::UNSIGNED => self,
-                    kind::SIGNED => self ^ SIGN,
-                    _ if self & SIGN != 0 => self ^ SIGN,
-                    _ => !self,
+                    kind::FLOAT if self & SIGN == 0 => !self,
+                    kind::FLOAT => self ^ SIGN,
+                    _ => self ^ Self::flips(kind),
                 }
+            }
+
+            #[inline(always)]
+            fn flips(kind: u32) -> Self {
+                if kind == kind::SIGNED { 1 << ($bits::BITS - 1) } else { 0 }
+            }
+
+            #[inline(always)]
+            fn flipped(self, flips: Self) -> Self {
+                self ^ flips
             }
 
             #[inline(always)]
@@ -227,20 +237,27 @@ pub unsafe fn histogram<K: Key, V: Payload>(params: &SortParams<K, V>, counts: S
     }
     sync_threads();
     grid::wait_for_previous();
+    // One question for all keys, and not one for each: loads would wait for the answers.
+    let (floats, flips) = (params.kind == kind::FLOAT, K::flips(params.kind));
     let stride = grid_dim_x() as u64 * THREADS as u64;
     let mut at = block_idx_x() as u64 * THREADS as u64 + thread as u64;
     while at < params.n {
         nounroll();
         // All asked for before any is counted; the last stands in for those that are not there.
-        let asked: [K; IN_FLIGHT] = core::array::from_fn(|k| {
+        let mut asked: [K; IN_FLIGHT] = core::array::from_fn(|k| {
             let at = (at + k as u64 * stride).min(params.n - 1);
             // SAFETY: a key that there is.
             unsafe { global::load_with::<NoAllocate, K>(params.keys.wrapping_add(at as usize)) }
         });
+        asked = if floats {
+            asked.map(|key| key.ordered(kind::FLOAT))
+        } else {
+            asked.map(|key| key.flipped(flips))
+        };
         let mut k = 0;
         while k < IN_FLIGHT {
             if at + (k as u64) * stride < params.n {
-                let key = asked[k].ordered(params.kind);
+                let key = asked[k];
                 let mut digit = 0;
                 while digit < K::DIGITS {
                     // SAFETY: a bin that there is.
@@ -358,6 +375,7 @@ macro_rules! each_item {
 pub unsafe fn pass<K: Key, V: Payload>(params: &SortParams<K, V>, room: PassRoom) {
     let PassRoom { stage, counts, bases, sums, drawn } = room;
     let (digit, kind, thread) = (params.digit, params.kind, thread_idx_x());
+    let (floats, flips) = (kind == kind::FLOAT, K::flips(kind));
     let (warp, lane) = (thread / LANES, thread % LANES);
     let row = counts.from(warp as usize * BINS).first(BINS);
     grid::wait_for_previous();
@@ -399,7 +417,12 @@ pub unsafe fn pass<K: Key, V: Payload>(params: &SortParams<K, V>, room: PassRoom
         if whole {
             let first = keys.wrapping_add(start as usize).wrapping_add(mine as usize);
             each_item!(|i| { key[i] = load_once(first.wrapping_add(i * LANES as usize)) });
-            each_item!(|i| { key[i] = key[i].ordered(kind) });
+            // One question for all keys, and not one for each: loads would wait for the answers.
+            if floats {
+                each_item!(|i| { key[i] = key[i].ordered(kind::FLOAT) });
+            } else {
+                each_item!(|i| { key[i] = key[i].flipped(flips) });
+            }
         } else {
             cold_path();
             // What is not there comes behind all that is, in order and by place.
@@ -533,24 +556,37 @@ pub unsafe fn pass<K: Key, V: Payload>(params: &SortParams<K, V>, room: PassRoom
     sync_threads();
     grid::let_next_start();
 
-    let digit = opaque(digit);
+    let (digit, kind) = (opaque(digit), opaque(params.kind));
+    let (floats, flips) = (kind == kind::FLOAT, K::flips(kind));
     // Where in the tile's order the thread's next ones are: neighbours in neighbouring threads.
     let ordered = |i: usize| thread + i as u32 * THREADS;
     let mut to = [0_u32; ITEMS];
     // SAFETY: written before the barrier; a place that no other pair has.
-    let move_key = |i: usize| unsafe {
+    let place_of = |i: usize| unsafe {
         let key = in_order.read(ordered(i) as usize);
-        let to = bases.read(key.digit(digit) as usize).wrapping_add(ordered(i));
-        global::store(to_keys.wrapping_add(to as usize), key.native(kind));
+        (key, bases.read(key.digit(digit) as usize).wrapping_add(ordered(i)))
+    };
+    // SAFETY: as above.
+    let move_key = |key: K, to: u32| unsafe {
+        global::store(to_keys.wrapping_add(to as usize), key);
         pinned(to)
     };
-    if whole {
-        each_item!(|i| { to[i] = move_key(i) });
+    if whole && floats {
+        each_item!(|i| {
+            let (key, place) = place_of(i);
+            to[i] = move_key(key.native(kind::FLOAT), place);
+        });
+    } else if whole {
+        each_item!(|i| {
+            let (key, place) = place_of(i);
+            to[i] = move_key(key.flipped(flips), place);
+        });
     } else {
         cold_path();
         each_item!(|i| {
             if ordered(i) < there {
-                to[i] = move_key(i);
+                let (key, place) = place_of(i);
+                to[i] = move_key(key.native(kind), place);
             }
         });
     }

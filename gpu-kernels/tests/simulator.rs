@@ -5,6 +5,8 @@
 mod any_order;
 #[path = "simulator/ladder.rs"]
 mod ladder;
+#[path = "simulator/sort.rs"]
+mod sort;
 
 use warpfold_gpu_kernels::device::{Part, ReduceParams};
 use warpfold_gpu_kernels::export::Table;

@@ -124,6 +124,7 @@ impl<K: RunKey> GroupLauncher<K> {
     ) -> Result<(), Error> {
         let bytes = self.room_bytes::<Op>(n)?;
         let _current = self.gpu.context.enter_or_error()?;
+        let _together = self.gpu.together();
         // SAFETY: a live stream, by the caller's promise; the context is current.
         let (block, captured) = unsafe { self.gpu.workspace(&self.gpu.tag_pool, stream, bytes)? };
         let room = block.as_ref().map_or(0, |block| block.address());
