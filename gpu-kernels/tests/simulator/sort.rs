@@ -96,7 +96,7 @@ fn check<K: Key + Debug, V: Payload + Debug + PartialEq>(
     passes: Option<usize>,
 ) {
     let n = keys.len();
-    let mut counter = vec![0_u64];
+    let mut counter = [0_u64];
     let mut records = vec![[0_u64; 2]; sort::record_pairs((n as u64).div_ceil(TILE as u64)) as usize];
     let mut order: Vec<u32> = (0..n as u32).collect();
     order.sort_by_key(|&i| keys[i as usize].ordered(kind));
