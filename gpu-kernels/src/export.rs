@@ -676,7 +676,7 @@ macro_rules! key_kernels {
 /// Exports sorts of pairs: `sort_kernels! { pub static TABLE: sort_u64_u32 => (u64, u32), ... }`.
 ///
 /// A line names the bits of keys and of what travels with them, `u32` or `u64` each. As for [`kernels!`](crate::kernels), whose rules
-/// for names hold here too. Each line emits the entry points `NAME__histogram`, `NAME__offsets`, `NAME__pass`, `NAME__gather` and
+/// for names hold here too. Each line emits the entry points `NAME__histogram`, `NAME__offsets`, `NAME__pass`, `NAME__check`, `NAME__gather` and
 /// `NAME__firsts` (see [`sort`](crate::sort)).
 #[macro_export]
 macro_rules! sort_kernels {
@@ -689,6 +689,7 @@ macro_rules! sort_kernels {
                 $crate::__sort_entry!($name, $key, $value, histogram, $crate::sort::THREADS);
                 $crate::__sort_entry!($name, $key, $value, offsets, $crate::sort::THREADS);
                 $crate::__sort_entry!($name, $key, $value, pass, $crate::sort::pass_bounds::<$key, $value>());
+                $crate::__sort_entry!($name, $key, $value, check, $crate::sort::THREADS);
                 $crate::__sort_entry!($name, $key, $value, gather, $crate::sort::THREADS);
                 $crate::__sort_entry!($name, $key, $value, firsts, $crate::sort::THREADS);
             };
@@ -703,6 +704,7 @@ macro_rules! sort_kernels {
                     $crate::__sort_simulated!($key, $value, histogram),
                     $crate::__sort_simulated!($key, $value, offsets),
                     $crate::__sort_simulated!($key, $value, pass),
+                    $crate::__sort_simulated!($key, $value, check),
                     $crate::__sort_simulated!($key, $value, gather),
                     $crate::__sort_simulated!($key, $value, firsts),
                 ]),
@@ -785,6 +787,9 @@ macro_rules! __sort_body {
                 drawn: $crate::simt::shared!([u64; 1]),
             },
         )
+    };
+    ($key:ty, $value:ty, check, $params:expr) => {
+        $crate::sort::check::<$key, $value>($params)
     };
     ($key:ty, $value:ty, gather, $params:expr) => {
         $crate::sort::gather($params)

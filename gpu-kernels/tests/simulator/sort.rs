@@ -42,7 +42,7 @@ fn sorted<K: Key, V: Payload>(
     let mut places = [(); 2].map(|()| (vec![K::LAST; n], vec![V::of_index(0); n]));
     let bins = K::DIGITS as usize * sort::BINS;
     let (mut counts, mut offsets) = (vec![0_u32; bins], vec![u32::MAX; bins]);
-    let mut steps = vec![u32::MAX; K::DIGITS as usize];
+    let mut steps = vec![u32::MAX; sort::steps::<K>()];
     let tiles = (n as u64).div_ceil(TILE as u64) as u32;
     let mut buffers = vec![
         Buffer::read_only("keys", keys),
@@ -72,18 +72,31 @@ fn sorted<K: Key, V: Payload>(
         tiles,
         digit: 0,
         kind,
-        padding: 0,
+        all: 0,
     };
     let options = Options { schedule, buffers, ..Options::default() };
     launch(export, "histogram", tiles.min(3), &params, &options);
     launch(export, "offsets", 1, &params, &options);
-    for digit in 0..K::DIGITS {
-        params.digit = digit;
+    let mut pass = |digit, all| {
+        (params.digit, params.all) = (digit, all);
         launch(export, "pass", tiles, &params, &options);
-        assert_eq!(counter[0] as u32, 0, "the next launch counts tiles from 0");
-    }
+        // SAFETY: the launch is over.
+        let counted = unsafe { params.counter.read() };
+        assert_eq!(counted as u32, 0, "the next launch counts tiles from 0");
+    };
+    (K::UPPER..K::DIGITS).for_each(|digit| pass(digit, 0));
+    launch(export, "check", tiles, &params, &options);
+    let mut pass = |digit, all| {
+        (params.digit, params.all) = (digit, all);
+        launch(export, "pass", tiles, &params, &options);
+    };
+    (0..K::DIGITS).for_each(|digit| pass(digit, 1));
+    let count = |steps: &[u32]| steps.iter().filter(|&&step| step != 0).count();
+    let (by_upper, by_all) = steps.split_at(K::DIGITS as usize);
+    let again = by_all[K::DIGITS as usize] != 0;
+    let moved = count(by_upper) + if again { count(&by_all[..K::DIGITS as usize]) } else { 0 };
     let [(keys, values), _] = places;
-    (keys, values, steps.iter().filter(|&&step| step != 0).count())
+    (keys, values, moved)
 }
 
 /// Against the library's sort, with positions and with values.
@@ -167,6 +180,20 @@ fn orders_that_are_not_random_and_digits_that_are_the_same() {
     sorted(&|i| n as u64 - i, 2);
     sorted(&|i| (i * 37 % 256) << 56, 1);
     sorted(&|i| (i % 3) << 24 | (i % 5) << 40, 2);
+}
+
+#[test]
+fn random_keys_of_64_bits_by_their_upper_digits_if_these_tell_them_apart() {
+    let n = TILE as usize + 99;
+    let schedule = Schedule::Concurrent { seed: 4 };
+    let mut next = random(11);
+    let few: Vec<u64> = (0..600).map(|_| next() ^ next() << 32).collect();
+    let keys: Vec<u64> = (0..n).map(|_| few[(next() % 600) as usize]).collect();
+    check::<u64, u32>("longs", schedule, kind::UNSIGNED, &keys, |i| !i, Some(5));
+    check::<u64, u32>("longs", schedule, kind::FLOAT, &keys, |i| !i, Some(5));
+    // Keys that the lower digits alone tell apart.
+    let keys: Vec<u64> = keys.iter().map(|key| key & !0xff_ffff | next() & 0xff_ffff).collect();
+    check::<u64, u32>("longs", schedule, kind::SIGNED, &keys, |i| !i, Some(13));
 }
 
 #[test]

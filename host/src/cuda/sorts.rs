@@ -216,8 +216,8 @@ impl<K: RunKey> GroupLauncher<K> {
             records: (base + RECORDS) as usize,
             capacity: (bytes - RECORDS) / size_of::<[u64; 2]>() as u64,
         };
-        let launch = |kernel, grid, digit| {
-            let params = plan.params::<K, V>(&at, kind, digit);
+        let launch = |kernel, grid, pass| {
+            let params = plan.params::<K, V>(&at, kind, pass);
             // SAFETY: the parameters of these kernels; what they point to is the caller's promise and the workspace's size.
             unsafe { self.launch(kernel, grid, plan.n, ptr::from_ref(&params).cast(), stream) }
         };
@@ -225,9 +225,7 @@ impl<K: RunKey> GroupLauncher<K> {
             let bytes = plan.count_bytes() as usize;
             // SAFETY: the room's counts.
             unsafe { driver::cuMemsetD8Async(room, 0, bytes, stream) }.doing(|| "counting from zero")?;
-            launch("histogram", plan.counting, 0)?;
-            launch("offsets", 1, 0)?;
-            (0..plan.digits).try_for_each(|digit| launch("pass", plan.tiles, digit))
+            plan.launches().try_for_each(|(kernel, grid, pass)| launch(kernel, grid, pass))
         };
         let enqueued: Result<(), Error> = enqueue();
         // SAFETY: as above.

@@ -22,8 +22,9 @@ pub(crate) struct SortPlan {
     pub(crate) tiles: u32,
     /// Blocks that count digits.
     pub(crate) counting: u32,
-    /// Passes at most.
+    /// Passes by all digits, at most, and the first of those by upper digits alone.
     pub(crate) digits: u32,
+    pub(crate) upper: u32,
     /// Pairs of words of workspace.
     pub(crate) pairs: u64,
     key_bytes: u64,
@@ -65,6 +66,7 @@ impl SortPlan {
             tiles: blocks as u32,
             counting: n.div_ceil(COUNTED as u64).min(most as u64) as u32,
             digits: K::DIGITS,
+            upper: K::UPPER,
             pairs: record_pairs(blocks),
             key_bytes: size_of::<K>() as u64,
             value_bytes: size_of::<V>() as u64,
@@ -97,12 +99,22 @@ impl SortPlan {
         (self.parts()[0], self.parts()[1])
     }
 
-    /// The parameters of the kernels; a pass has its digit's number.
+    /// The launches in their order: kernels, blocks, and of a pass its digit's number and whether it is by all of them.
+    pub(crate) fn launches(&self) -> impl Iterator<Item = (&'static str, u32, (u32, bool))> {
+        let (tiles, none) = (self.tiles, (0, false));
+        let by_upper = (self.upper..self.digits).map(move |digit| ("pass", tiles, (digit, false)));
+        let check = (self.upper < self.digits).then_some(("check", tiles, none));
+        let by_all = (0..self.digits).map(move |digit| ("pass", tiles, (digit, true)));
+        let counts = [("histogram", self.counting, none), ("offsets", 1, none)];
+        counts.into_iter().chain(by_upper).chain(check).chain(by_all)
+    }
+
+    /// The parameters of the kernels.
     pub(crate) fn params<K: Key, V: Payload>(
         &self,
         at: &SortPlaces,
         kind: u32,
-        digit: u32,
+        (digit, all): (u32, bool),
     ) -> SortParams<K, V> {
         let place = std::ptr::with_exposed_provenance_mut::<u8>;
         let [keys, values, keys_aside, values_aside, offsets, steps, _] =
@@ -122,7 +134,7 @@ impl SortPlan {
             tiles: self.tiles,
             digit,
             kind,
-            padding: 0,
+            all: all.into(),
         }
     }
 }

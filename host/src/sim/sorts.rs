@@ -64,16 +64,14 @@ impl SortSimulator {
             capacity: plan.pairs,
         };
         let options = self.bodies.options(buffers);
-        let launch = |kernel, grid, digit| {
-            let params = plan.params::<K, V>(&at, kind, digit);
+        let launch = |kernel, grid, pass| {
+            let params = plan.params::<K, V>(&at, kind, pass);
             let name = Name { kernel, grid, block: THREADS, n };
             // SAFETY: the parameters of these kernels; the plan gives them what their documentation asks for.
             unsafe { self.bodies.launch(&name, &options, ptr::from_ref(&params).cast()) }
         };
-        launch("histogram", plan.counting, 0)?;
-        launch("offsets", 1, 0)?;
-        for digit in 0..plan.digits {
-            launch("pass", plan.tiles, digit)?;
+        for (kernel, grid, pass) in plan.launches() {
+            launch(kernel, grid, pass)?;
         }
         let (sorted_keys, sorted_values) = plan.sorted();
         let (mut keys, mut values) = (room::<K>(n)?, room::<V>(n)?);
