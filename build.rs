@@ -8,10 +8,6 @@ fn main() {
 #[cfg(feature = "cuda")]
 const NO_MODULES: &str = "pub static MODULES: &[warpfold_host::module::Module] = &[];\n";
 
-/// The part that is built by name only.
-#[cfg(feature = "cuda")]
-const LADDER: &str = "ladder";
-
 #[cfg(feature = "cuda")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     use warpfold_ptx_builder::{Arch, CudaBuilder};
@@ -22,7 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let without = ["DOCS_RS", "WARPFOLD_WITHOUT_KERNELS"];
     without.iter().for_each(|name| println!("cargo:rerun-if-env-changed={name}"));
     if without.iter().any(|name| std::env::var_os(name).is_some()) {
-        for part in ["core.rs", "more.rs", "segments.rs", "scans.rs", "keys.rs", "lines.rs", "ladder.rs"] {
+        for part in ["core.rs", "more.rs", "segments.rs", "scans.rs", "keys.rs", "lines.rs"] {
             std::fs::write(out.join(part), NO_MODULES)?;
         }
         return Ok(());
@@ -38,8 +34,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ("scans", vec![old, new], vec![new]),
         ("keys", vec![old], vec![new]),
         ("lines", vec![old, new], vec![new]),
-        // Kernels of the papers, for a bench: only if asked for.
-        (LADDER, vec![new], vec![]),
     ];
     // Where nothing runs them, one architecture of each part will do: the older one is that of `more` and `keys`.
     println!("cargo:rerun-if-env-changed=WARPFOLD_KERNELS_SAMPLED");
@@ -53,7 +47,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             cubin.retain(|arch| *arch == new);
         }
         let is_named = |wanted: &String| wanted.split(',').any(|name| name == part);
-        if !wanted.as_ref().map_or(part != LADDER, is_named) {
+        if !wanted.as_ref().is_none_or(is_named) {
             std::fs::write(out.join(format!("{part}.rs")), NO_MODULES)?;
             continue;
         }

@@ -9,7 +9,7 @@ use std::{error::Error, fmt::Write as _, io::Write as _, ptr};
 
 use device::{Done, Events, copy, describe, wants};
 use warpfold::{
-    Compose, Engine, Max, Monoid, Scanner, Sum,
+    Compose, Engine, Fast, Max, Monoid, Scanner, Sum,
     cuda::{
         DeviceArray, DeviceView, DeviceViewMut, StreamRef,
         cust::sys::{
@@ -40,6 +40,20 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         for log in [20, 26, 28] {
             bench.copy("copy_f32", 4 << log, 1 << log)?;
+            bench.scan(
+                "types",
+                "fast_sum_f32",
+                &engine.scanner(Fast(Sum::<f32>::new()))?,
+                log,
+                Shape::Whole,
+            )?;
+            bench.scan(
+                "types",
+                "fast_sum_f64",
+                &engine.scanner(Fast(Sum::<f64>::new()))?,
+                log,
+                Shape::Whole,
+            )?;
             bench.scan("types", "sum_i32", &engine.scanner(Sum::<i32>::new())?, log, Shape::Whole)?;
             bench.scan("types", "sum_f64", &engine.scanner(Sum::<f64>::new())?, log, Shape::Whole)?;
             bench.scan("types", "sum_u8_u32", &engine.scanner(Sum::<u8, u32>::new())?, log, Shape::Whole)?;

@@ -10,8 +10,6 @@
 mod core;
 #[cfg(any(feature = "keys", not(target_arch = "nvptx64")))]
 mod keys;
-#[cfg(all(feature = "ladder", target_arch = "nvptx64"))]
-mod ladder;
 #[cfg(any(feature = "lines", not(target_arch = "nvptx64")))]
 mod lines;
 #[cfg(any(feature = "more", not(target_arch = "nvptx64")))]

@@ -1,7 +1,7 @@
 //! The operators whose scans are kernels that are compiled ahead.
 
 use warpfold_gpu_kernels::scan_kernels;
-use warpfold_monoid::{ArgMax, ArgMin, Compose, Max, Min, Product, Sum};
+use warpfold_monoid::{ArgMax, ArgMin, Compose, Fast, Max, Min, Product, Sum};
 
 scan_kernels! {
     /// Their exports.
@@ -34,4 +34,13 @@ scan_kernels! {
     argmax_f32_scan => ArgMax<f32>,
     compose_f32_scan => Compose<f32>,
     compose_i32_scan => Compose<i32>,
+    fast_sum_f32_scan => Fast<Sum<f32>>,
+    fast_sum_f64_scan => Fast<Sum<f64>>,
 }
+
+/// Two words, written and read once a tile, that do not find room among the registers that let five blocks stay.
+#[cfg(target_arch = "nvptx64")]
+const _: () = {
+    #[unsafe(export_name = "compose_i32_scan__forward__allow_stack")]
+    static COMPOSE_I32: u32 = 16;
+};

@@ -36,15 +36,15 @@ segment_kernels! {
     dot_f32_along_segments => Beside<Dot<f32>, Along<f32>>,
 }
 
-/// What does not find room among the registers that let so many blocks stay: a word or two, read once a chunk.
+/// What does not find room among the registers that let so many blocks stay: a few words, read once a chunk.
 #[cfg(target_arch = "nvptx64")]
 const _: () = {
     #[unsafe(export_name = "sum_f16_segments__units__allow_stack")]
-    static SUM_F16: u32 = 16;
+    static SUM_F16: u32 = 32;
     #[unsafe(export_name = "sum_f32_segments__units__allow_stack")]
-    static SUM_F32: u32 = 16;
+    static SUM_F32: u32 = 32;
     #[unsafe(export_name = "product_f32_segments__units__allow_stack")]
-    static PRODUCT_F32: u32 = 16;
+    static PRODUCT_F32: u32 = 32;
     #[unsafe(export_name = "dot_f32_along_segments__narrow__allow_stack")]
     static DOT_F32: u32 = 16;
 };

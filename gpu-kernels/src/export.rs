@@ -401,42 +401,6 @@ macro_rules! scan_line_kernels {
     };
 }
 
-/// Exports operators' kernels of the papers for devices: `ladder_kernels! { sum_i32_ladder => Sum<i32> }`.
-///
-/// There is no table of them: the library launches none. See [`ladder`](crate::ladder).
-#[macro_export]
-macro_rules! ladder_kernels {
-    ($($name:ident => $op:ty),+ $(,)?) => {
-        $(
-            #[cfg(target_arch = "nvptx64")]
-            const _: () = {
-                #[unsafe(export_name = concat!(stringify!($name), "__descriptor"))]
-                static DESCRIPTOR: $crate::export::Descriptor = $crate::export::Descriptor::of::<$op>();
-                $crate::__ladder_entry!($name, $op, hillis_steele, 2 * $crate::ladder::scan::TILE);
-                $crate::__ladder_entry!($name, $op, blelloch, $crate::ladder::scan::TILE);
-                $crate::__ladder_entry!($name, $op, blelloch_padded, $crate::ladder::scan::PADDED);
-                $crate::__ladder_entry!($name, $op, warp_shuffle, $crate::ladder::scan::TILE / 32);
-                $crate::__ladder_entry!($name, $op, propagate);
-            };
-        )+
-    };
-}
-
-/// An entry point of the ladder on the device.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __ladder_entry {
-    ($name:ident, $op:ty, $kernel:ident $(, $accs:expr)?) => {
-        const _: () = {
-            #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel)))]
-            unsafe extern "ptx-kernel" fn entry(params: $crate::ladder::scan::LadderParams<$op>) {
-                // SAFETY: the launch promises what the parameters' documentation asks for.
-                unsafe { $crate::ladder::scan::$kernel(&params $(, $crate::__accs!($op, $accs))?) }
-            }
-        };
-    };
-}
-
 /// An entry point for scans of lines on the device.
 #[doc(hidden)]
 #[macro_export]

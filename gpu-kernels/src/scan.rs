@@ -28,7 +28,7 @@ use warpfold_simt::{
     hint::{cold_path, nounroll},
     shared::Shared,
     thread::{block_idx_x, grid_dim_x, sync_threads, thread_idx_x},
-    warp::{FULL, shuffle_idx, shuffle_up, sync_warp, warp_vote_ballot},
+    warp::{FULL, shuffle_down, shuffle_idx, shuffle_up, sync_warp, warp_vote_ballot},
 };
 
 pub mod columns;
@@ -147,6 +147,8 @@ pub const fn launch_bounds<Op: Monoid>() -> u32 {
     let small = strip as usize * size_of::<Op::Output>() <= 64;
     let blocks = match size_of::<Op::Acc>() {
         0..=4 if small => 5,
+        // Two items of a strip a vector: less is held at a time.
+        5..=8 if size_of::<Op::Item>() == 8 && !Op::ANY_ORDER => 5,
         0..=8 => 4,
         9..=16 => 3,
         _ => 0,
@@ -461,7 +463,7 @@ unsafe fn scan_tile<
         let value = unsafe { shuffle_idx(FULL, totals, present - 1) };
         let (mut before, mut behind) = (initial, value);
         if chained {
-            let at = Place { tile, last: tile + 1 == tiles, whole: true, lane, epoch };
+            let at = Place { tile, last: tile + 1 == tiles, whole: true, lane, epoch, ahead: !REVERSE };
             let initial = if has_initial { Some(initial) } else { None };
             // SAFETY: the whole warp is here, and the tiles before this one of its row have been drawn before it.
             (before, behind) = unsafe { look_back(op, ledger, at, initial, value) };
@@ -640,6 +642,8 @@ struct Place {
     whole: bool,
     lane: u32,
     epoch: u32,
+    /// Are the groups asked before the group's own tiles have answered? That takes registers.
+    ahead: bool,
 }
 
 /// What stands before a tile of that value, if anything does, and behind it; tells those that come after.
@@ -655,12 +659,21 @@ unsafe fn look_back<Op: Monoid, L: Ledger>(
     initial: Option<Op::Acc>,
     value: Op::Acc,
 ) -> (Op::Acc, Op::Acc) {
-    let Place { tile, last, whole, lane, epoch } = at;
+    if const { Op::ANY_ORDER } {
+        // SAFETY: the caller's promise.
+        return unsafe { look_back_in_any_order(op, ledger, at, initial, value) };
+    }
+    let Place { tile, last, whole, lane, epoch, ahead } = at;
     let (group, place) = (tile / GROUP, tile % GROUP);
     let tells = whole && !last;
     if place < GROUP - 1 && tells && lane == 0 {
         // SAFETY: the tile's own record.
         unsafe { publish(ledger.tile(tile), value, value_tag(epoch)) };
+    }
+    let mut groups = (value, 0);
+    if ahead && lane < group {
+        // SAFETY: a record of the launch's.
+        groups = unsafe { peek(back(|group| ledger.group(group), group, lane)) };
     }
 
     // The values of the group up to this tile, scanned: a lane for each.
@@ -697,7 +710,7 @@ unsafe fn look_back<Op: Monoid, L: Ledger>(
     // The chain of the groups before.
     let before_group = if group > 0 {
         // SAFETY: the whole warp is here, and all tiles of these groups have been drawn.
-        Some(unsafe { chain(op, ledger, group, lane, epoch) })
+        Some(unsafe { chain(op, ledger, group, lane, epoch, groups) })
     } else {
         initial
     };
@@ -715,20 +728,98 @@ unsafe fn look_back<Op: Monoid, L: Ledger>(
     (before, behind)
 }
 
-/// The chain of all before a group.
+/// The same where any order gives the same bits, or the user has given them up: groups do not matter, and a tile takes
+/// whatever its predecessors have published, each its own value or that of all up to it.
+///
+/// # Safety
+///
+/// As for [`look_back`].
+#[inline(always)]
+unsafe fn look_back_in_any_order<Op: Monoid, L: Ledger>(
+    op: &Op,
+    ledger: L,
+    at: Place,
+    initial: Option<Op::Acc>,
+    value: Op::Acc,
+) -> (Op::Acc, Op::Acc) {
+    let Place { tile, last, whole, lane, epoch, .. } = at;
+    let tells = whole && !last && lane == 0;
+    if tile == 0 {
+        let behind = initial.map_or(value, |initial| op.combine(initial, value));
+        if tells {
+            // SAFETY: the tile's own record.
+            unsafe { publish(ledger.tile(tile), behind, prefix_tag(epoch)) };
+        }
+        return (initial.unwrap_or(value), behind);
+    }
+    if tells {
+        // SAFETY: the tile's own record.
+        unsafe { publish(ledger.tile(tile), value, value_tag(epoch)) };
+    }
+    // Tiles that are still to be taken in; the first one's record holds all up to it.
+    let (mut left, mut before) = (tile, value);
+    loop {
+        // Lanes that find the first one's record again stand behind that which finds it first, which holds all.
+        // SAFETY: records of the launch's.
+        let (mut window, tag) = unsafe { peek::<Op::Acc>(back(|tile| ledger.tile(tile), left, lane)) };
+        let is_prefix = tag == prefix_tag(epoch);
+        // SAFETY: all lanes are here.
+        let (known, prefixes) = unsafe {
+            (warp_vote_ballot(FULL, is_prefix || tag == value_tag(epoch)), warp_vote_ballot(FULL, is_prefix))
+        };
+        let taken = (prefixes.trailing_zeros() + 1).min(LANES);
+        if !known & (u32::MAX >> (LANES - taken)) != 0 {
+            continue;
+        }
+        // Higher lanes stand further left.
+        let mut step = 1;
+        while step < LANES {
+            // SAFETY: all lanes are here.
+            let further = unsafe { shuffle_down(FULL, window, step) };
+            if lane + step < taken {
+                window = op.combine(further, window);
+            }
+            step *= 2;
+        }
+        // SAFETY: all lanes are here.
+        window = unsafe { shuffle_idx(FULL, window, 0) };
+        before = if left < tile { op.combine(window, before) } else { window };
+        if prefixes != 0 {
+            break;
+        }
+        left -= LANES;
+    }
+    let behind = op.combine(before, value);
+    if tells {
+        // SAFETY: the tile's own record.
+        unsafe { publish(ledger.tile(tile), behind, prefix_tag(epoch)) };
+    }
+    (before, behind)
+}
+
+/// The record of the nearest before `end`, for lane 0, of the one before that for lane 1, and so on; the first one's where there is
+/// none.
+#[inline(always)]
+fn back(record: impl Fn(u32) -> *mut [u64; 2], end: u32, lane: u32) -> *mut [u64; 2] {
+    record((end - 1).saturating_sub(lane))
+}
+
+/// The chain of all before a group, of whose records the first look has been had.
 ///
 /// # Safety
 ///
 /// The whole warp calls; there are groups before it, all of whose tiles have been drawn.
 #[inline(always)]
-unsafe fn chain<Op: Monoid, L: Ledger>(op: &Op, ledger: L, group: u32, lane: u32, epoch: u32) -> Op::Acc {
-    let theirs = ledger.group(group - 1 - lane.min(group - 1));
+unsafe fn chain<Op: Monoid, L: Ledger>(
+    op: &Op,
+    ledger: L,
+    group: u32,
+    lane: u32,
+    epoch: u32,
+    (mut value, mut tag): (Op::Acc, u32),
+) -> Op::Acc {
+    let theirs = back(|group| ledger.group(group), group, lane);
     loop {
-        let (mut value, mut tag) = (op.identity(), 0);
-        if lane < group {
-            // SAFETY: a record of the launch's.
-            (value, tag) = unsafe { peek::<Op::Acc>(theirs) };
-        }
         // SAFETY: all lanes are here.
         let (known, begins) = unsafe {
             (
@@ -739,6 +830,10 @@ unsafe fn chain<Op: Monoid, L: Ledger>(op: &Op, ledger: L, group: u32, lane: u32
         // The nearest that knows all before it, and whether all between have said what they have.
         let nearest = begins.trailing_zeros();
         if begins == 0 || !known & ((1 << nearest) - 1) != 0 {
+            if lane < group {
+                // SAFETY: a record of the launch's.
+                (value, tag) = unsafe { peek(theirs) };
+            }
             continue;
         }
         // SAFETY: all lanes are here.

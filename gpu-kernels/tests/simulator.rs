@@ -5,6 +5,16 @@
 mod any_order;
 #[path = "simulator/ladder.rs"]
 mod ladder;
+#[path = "simulator/ladder_keyed.rs"]
+mod ladder_keyed;
+#[path = "simulator/ladder_ordered.rs"]
+mod ladder_ordered;
+#[path = "simulator/ladder_papers.rs"]
+mod ladder_papers;
+#[path = "simulator/ladder_thesis.rs"]
+mod ladder_thesis;
+#[path = "simulator/ladder_transpose.rs"]
+mod ladder_transpose;
 #[path = "simulator/sort.rs"]
 mod sort;
 

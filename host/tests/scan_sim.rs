@@ -102,20 +102,22 @@ impl<T: Worth, const C: bool, const W: usize> Monoid for Grouping<T, C, W> {
     }
 }
 
-/// Joins intervals that touch, and nothing else: a reorder, a repeat or a gap leaves poison.
+/// Joins intervals that touch, and nothing else: a reorder, a repeat or a gap leaves poison. With `ANY` it is regrouped at
+/// will; scans keep the order all the same.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-struct Join;
+struct Join<const ANY: bool>;
 
 // SAFETY: no bytes.
-unsafe impl Plain for Join {}
+unsafe impl<const ANY: bool> Plain for Join<ANY> {}
 
-impl Monoid for Join {
+impl<const ANY: bool> Monoid for Join<ANY> {
     type Item = [i32; 2];
     type Acc = [i32; 2];
     type Output = [i32; 2];
     type Empty = GivesIdentity;
-    const COMMUTATIVE: bool = false;
+    const COMMUTATIVE: bool = ANY;
+    const ANY_ORDER: bool = ANY;
     fn identity(&self) -> [i32; 2] {
         [1, 0]
     }
@@ -143,7 +145,8 @@ scan_kernels! {
     wide => Wide,
     triples => Triples,
     same => Same,
-    join => Join,
+    join => Join<false>,
+    join_any => Join<true>,
     sum => Sum<u32>,
     argmax => ArgMax<f32>,
 }
@@ -370,16 +373,31 @@ fn a_result_depends_on_no_item_behind_it_and_exclusive_ones_are_inclusive_ones()
 /// NC06 of `cases.json`: intervals that touch, from the left and from the right.
 #[test]
 fn no_operand_is_lost_repeated_or_moved() {
-    let tile = Tiling::of::<Join>().tile() as usize;
+    touching(Join::<false>);
+}
+
+#[test]
+fn nor_where_tiles_take_whatever_they_find() {
+    touching(Join::<true>);
+}
+
+fn touching<const ANY: bool>(op: Join<ANY>) {
+    let tile = Tiling::of::<Join<ANY>>().tile() as usize;
     for (seed, n) in [(1, 571), (2, 600), (3, 40 * tile + 17), (4, 70 * tile)] {
         let items: Vec<[i32; 2]> = (0..n as i32).map(|i| [i, i]).collect();
         // Many at once look back over more than one window.
         let resident_blocks = if n > 50 * tile { 60 } else { 3 };
-        let scanner = resident(seed, resident_blocks).scanner(Join).unwrap();
+        let scanner = resident(seed, resident_blocks).scanner(op).unwrap();
         let left = scanner.scan(&items).unwrap();
         assert!(left.iter().enumerate().all(|(i, &found)| found == [0, i as i32]), "{n} items");
-        let right = scanner.reverse().scan(&items).unwrap();
-        assert!(right.iter().enumerate().all(|(i, &found)| found == [i as i32, n as i32 - 1]), "{n} items");
+        // From the right items that commute are pushed as from the left.
+        if !ANY {
+            let right = scanner.reverse().scan(&items).unwrap();
+            let expected = |i: usize| [i as i32, n as i32 - 1];
+            assert!(right.iter().enumerate().all(|(i, &found)| found == expected(i)), "{n} items");
+        }
+        let initial = scanner.with_initial([-3, -1]).scan(&items).unwrap();
+        assert!(initial.iter().enumerate().all(|(i, &found)| found == [-3, i as i32]), "{n} items");
     }
 }
 

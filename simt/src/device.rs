@@ -57,6 +57,25 @@ intrinsics! {
     match_any_64(mask: u32, value: u64) -> u32 = "llvm.nvvm.match.any.sync.i64";
 }
 
+/// A word, and whether the lane that was asked for lies in the caller's segment: `{ i32, i1 }` to LLVM.
+#[repr(C)]
+struct Flagged {
+    word: u32,
+    in_range: bool,
+}
+
+// Results of two parts have no other ABI.
+unsafe extern "unadjusted" {
+    #[link_name = "llvm.nvvm.shfl.sync.up.i32p"]
+    safe fn shfl_up_flagged(mask: u32, value: u32, b: u32, c: u32) -> Flagged;
+    #[link_name = "llvm.nvvm.shfl.sync.down.i32p"]
+    safe fn shfl_down_flagged(mask: u32, value: u32, b: u32, c: u32) -> Flagged;
+    #[link_name = "llvm.nvvm.shfl.sync.bfly.i32p"]
+    safe fn shfl_bfly_flagged(mask: u32, value: u32, b: u32, c: u32) -> Flagged;
+    #[link_name = "llvm.nvvm.shfl.sync.idx.i32p"]
+    safe fn shfl_idx_flagged(mask: u32, value: u32, b: u32, c: u32) -> Flagged;
+}
+
 // Threads.
 
 macro_rules! sregs {
@@ -208,6 +227,32 @@ pub(crate) unsafe fn shuffle<T: Plain>(mode: Mode, mask: u32, value: T, b: u32, 
             _ => {}
         }
         out.assume_init()
+    }
+}
+
+/// Shuffles, and says what the instruction says of the range where the value is the one word that it moves; else nothing.
+#[inline(always)]
+pub(crate) unsafe fn shuffle_flagged<T: Plain>(
+    mode: Mode,
+    mask: u32,
+    value: T,
+    b: u32,
+    c: u32,
+) -> (T, Option<bool>) {
+    if const { size_of::<T>() != 4 } {
+        // SAFETY: the caller's promise.
+        return (unsafe { shuffle(mode, mask, value, b, c) }, None);
+    }
+    // SAFETY: four initialised bytes (`Plain` has no padding), of a type that any bytes of a value of it are fit for.
+    unsafe {
+        let word = core::mem::transmute_copy::<T, u32>(&value);
+        let Flagged { word, in_range } = match mode {
+            Mode::Up => shfl_up_flagged(mask, word, b, c),
+            Mode::Down => shfl_down_flagged(mask, word, b, c),
+            Mode::Xor => shfl_bfly_flagged(mask, word, b, c),
+            Mode::Idx => shfl_idx_flagged(mask, word, b, c),
+        };
+        (core::mem::transmute_copy::<u32, T>(&word), Some(in_range))
     }
 }
 

@@ -35,7 +35,10 @@
 //! # }
 //! ```
 #![cfg_attr(target_arch = "nvptx64", no_std)]
-#![cfg_attr(target_arch = "nvptx64", feature(stdarch_nvptx, link_llvm_intrinsics, asm_experimental_arch))]
+#![cfg_attr(
+    target_arch = "nvptx64",
+    feature(stdarch_nvptx, link_llvm_intrinsics, asm_experimental_arch, abi_unadjusted)
+)]
 #![cfg_attr(target_arch = "nvptx64", allow(internal_features))]
 
 // The seam: one of these two modules stands under everything public.

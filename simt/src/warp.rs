@@ -153,7 +153,8 @@ macro_rules! shuffles {
 
         #[doc = concat!("[`", stringify!($width), "`], which also says whether the lane was within the segment.")]
         ///
-        /// The flag is that of `shfl.sync`: it tests the range, not whether the lane takes part.
+        /// The flag is that of `shfl.sync`: it tests the range, not whether the lane takes part. Of a value of four
+        /// bytes it is the one that the instruction returns.
         ///
         /// # Safety
         ///
@@ -161,9 +162,10 @@ macro_rules! shuffles {
         #[inline(always)]
         #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
         pub unsafe fn $cuda<T: Plain>(mask: u32, value: T, $operand: u32, width: u32) -> (T, bool) {
+            let c = clamp(Mode::$mode, width);
             // SAFETY: the caller's promise.
-            let value = unsafe { imp::shuffle(Mode::$mode, mask, value, $operand, clamp(Mode::$mode, width)) };
-            (value, in_range(Mode::$mode, $operand, width))
+            let (value, flag) = unsafe { imp::shuffle_flagged(Mode::$mode, mask, value, $operand, c) };
+            (value, flag.unwrap_or_else(|| in_range(Mode::$mode, $operand, width)))
         }
     )*};
 }

@@ -144,6 +144,22 @@ fn shuffles_take_one_instruction_a_word() {
 }
 
 #[test]
+fn the_flag_of_a_shuffle_is_the_instruction_s_own() {
+    for arch in ARCHS {
+        let ptx = ptx("flagged", arch);
+        for mode in ["down", "up", "bfly", "idx"] {
+            let instruction = format!("shfl.sync.{mode}.b32");
+            has(&ptx, 1, &instruction);
+            for line in lines(&ptx, &instruction) {
+                assert!(line.contains("|%p"), "{line}");
+            }
+        }
+        // Else each lane would work out its place.
+        has(&ptx, 0, "and.b32");
+    }
+}
+
+#[test]
 fn votes_matches_and_barriers_are_the_convergent_ones() {
     for arch in ARCHS {
         let votes = ptx("votes", arch);

@@ -70,10 +70,11 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     if benches {
         programs.extend(executables(&mut cargo(&["bench", "--no-run", "--bench", "*"]), "bench", "bench-")?);
     }
-    let cub = peers::cub_program(workspace);
-    match cub.is_file() {
-        true => programs.push(("peer-cub".to_owned(), cub)),
-        false => println!("no CUB program in the bundle: `cargo xtask peers` builds it"),
+    for (name, program) in peers::programs(workspace) {
+        match program.is_file() {
+            true => programs.push((format!("peer-{name}"), program)),
+            false => println!("no peer-{name} in the bundle: `cargo xtask peers` builds it"),
+        }
     }
     for (name, path) in &programs {
         strip(path, &bin.join(name))?;

@@ -80,6 +80,6 @@ fn run(task: Task) -> Result<()> {
         }
         Task::GpuBundle(options) => bundle::run(&workspace, &options),
         Task::Mutants(options) => mutants::run(&workspace, &options),
-        Task::Peers(options) => peers::run(&workspace, &options).map(drop),
+        Task::Peers(options) => peers::run(&workspace, &options),
     }
 }

@@ -28,39 +28,42 @@ pub struct Options {
     cuda: Option<PathBuf>,
 }
 
-/// Where the CUB program lies once it is built.
-pub fn cub_program(workspace: &Workspace) -> PathBuf {
-    workspace.target.join("peers/cub")
+/// The programs, as `benches/peers/NAME.cu`: CUB's algorithms for whole devices, and for blocks.
+const PROGRAMS: [&str; 2] = ["cub", "block"];
+
+/// The programs' names, and where they lie once they are built.
+pub fn programs(workspace: &Workspace) -> impl Iterator<Item = (&'static str, PathBuf)> {
+    PROGRAMS.into_iter().map(|name| (name, workspace.target.join("peers").join(name)))
 }
 
-/// Builds `benches/peers/cub.cu`.
-pub fn run(workspace: &Workspace, options: &Options) -> Result<PathBuf> {
+/// Builds the programs.
+pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let cuda = match &options.cuda {
         Some(folder) => folder.clone(),
         None => installed(&workspace.target.join("nvcc"))?,
     };
-    let program = cub_program(workspace);
-    std::fs::create_dir_all(program.parent().expect("a file in a folder"))
-        .context("cannot create target/peers")?;
-    let mut command = Command::new(cuda.join("bin/nvcc"));
-    command.args(["-O3", "-std=c++17", "--extended-lambda"]).args(targets(&options.archs)?);
-    for include in ["include/cccl", "include"] {
-        command.arg("-I").arg(cuda.join(include));
+    std::fs::create_dir_all(workspace.target.join("peers")).context("cannot create target/peers")?;
+    for (name, program) in programs(workspace) {
+        let mut command = Command::new(cuda.join("bin/nvcc"));
+        command.args(["-O3", "-std=c++17", "--extended-lambda"]).args(targets(&options.archs)?);
+        for include in ["include/cccl", "include"] {
+            command.arg("-I").arg(cuda.join(include));
+        }
+        command
+            .arg("-L")
+            .arg(cuda.join("lib"))
+            .arg("-o")
+            .arg(&program)
+            .arg(workspace.root.join(format!("benches/peers/{name}.cu")));
+        let output = command
+            .output()
+            .with_context(|| format!("{} could not be started", cuda.join("bin/nvcc").display()))?;
+        if !output.status.success() {
+            bail!("{command:?} failed:\n{}", String::from_utf8_lossy(&output.stderr));
+        }
+        println!("built {}", program.display());
     }
-    command
-        .arg("-L")
-        .arg(cuda.join("lib"))
-        .arg("-o")
-        .arg(&program)
-        .arg(workspace.root.join("benches/peers/cub.cu"));
-    let output = command
-        .output()
-        .with_context(|| format!("{} could not be started", cuda.join("bin/nvcc").display()))?;
-    if !output.status.success() {
-        bail!("{command:?} failed:\n{}", String::from_utf8_lossy(&output.stderr));
-    }
-    println!("built {}", program.display());
-    Ok(program)
+    Ok(())
 }
 
 /// The wheels' folder, with the wheels in it.

@@ -490,7 +490,7 @@ unsafe fn look_back_windows<Op: Monoid>(
     // SAFETY: all lanes are here.
     let (inclusive, exclusive) =
         unsafe { (shuffle_idx(FULL, scanned, place), shuffle_idx(FULL, scanned, place.saturating_sub(1))) };
-    let at = Place { tile, last: tile + 1 == ledger.tiles, whole: closes, lane, epoch };
+    let at = Place { tile, last: tile + 1 == ledger.tiles, whole: closes, lane, epoch, ahead: false };
     // SAFETY: the whole warp is here, and the tiles before are of windows before.
     let (before_tile, behind_tile) = unsafe { look_back(op, ledger, at, initial, inclusive) };
     let begun = tile > 0 || initial.is_some();

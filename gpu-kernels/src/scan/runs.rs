@@ -308,7 +308,7 @@ pub unsafe fn runs<K, E, Op, const VK: usize, const UK: usize, const V: usize, c
         let value = unsafe { shuffle_idx(FULL, totals, present - 1) };
         let (mut before, mut behind) = (value, value);
         if chained {
-            let at = Place { tile, last: tile + 1 == params.tiles, whole: true, lane, epoch };
+            let at = Place { tile, last: tile + 1 == params.tiles, whole: true, lane, epoch, ahead: false };
             let ledger = RowLedger::<RunsSoFar<Op::Acc>> {
                 first: params.records,
                 tiles: params.tiles,

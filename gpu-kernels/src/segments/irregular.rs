@@ -29,12 +29,16 @@ use crate::{
 /// The most segments in a tile.
 pub const TILE_SEGMENTS: usize = (1 << BITS) - 1;
 
-/// The most items of a segment in a tile: what a warp folds in one go, and a quarter of a tile.
+/// The most items of a segment in a tile: what a quarter of a warp folds in one go, and a quarter of a tile. A warp that has
+/// a longer one to itself need not stage and sort it.
 pub const fn tile_limit(item_bytes: usize) -> u64 {
-    let by_warp = 32 * VECTORS_A_GROUP * vector_len(item_bytes) as u64;
+    let by_warp = TILE_GROUPS * VECTORS_A_GROUP * vector_len(item_bytes) as u64;
     let by_tile = (TILE_BYTES / 4 / if item_bytes == 0 { 1 } else { item_bytes }) as u64;
     if by_warp < by_tile { by_warp } else { by_tile }
 }
+
+/// The most groups of a segment in a tile, a power of two.
+const TILE_GROUPS: u64 = 8;
 
 /// Neighbouring segments whose items lie one behind the other.
 #[repr(C)]
@@ -157,8 +161,8 @@ impl Extent {
     }
 }
 
-/// Numbers of groups that a segment in a tile may have: 1, 2, 4, 8, 16, 32.
-const CLASSES: usize = 6;
+/// Numbers of groups that a segment in a tile may have: 1, 2, 4, 8.
+const CLASSES: usize = TILE_GROUPS.ilog2() as usize + 1;
 
 /// Bits of one class's count among those of all classes in one number.
 const BITS: u32 = 10;

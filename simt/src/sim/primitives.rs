@@ -129,6 +129,18 @@ pub(crate) unsafe fn shuffle<T: Plain>(mode: Mode, mask: u32, value: T, b: u32, 
     unsafe { out.assume_init() }
 }
 
+#[track_caller]
+pub(crate) unsafe fn shuffle_flagged<T: Plain>(
+    mode: Mode,
+    mask: u32,
+    value: T,
+    b: u32,
+    c: u32,
+) -> (T, Option<bool>) {
+    // SAFETY: the caller's promise.
+    (unsafe { shuffle(mode, mask, value, b, c) }, None)
+}
+
 macro_rules! votes {
     ($($name:ident = $op:ident, $call:literal;)*) => {$(
         #[track_caller]
