@@ -653,6 +653,11 @@ macro_rules! sort_kernels {
                 $crate::__sort_entry!($name, $key, $value, histogram, $crate::sort::THREADS);
                 $crate::__sort_entry!($name, $key, $value, offsets, $crate::sort::THREADS);
                 $crate::__sort_entry!($name, $key, $value, pass, $crate::sort::pass_bounds::<$key, $value>());
+                // What is kept across a look-back; not in loops.
+                const _: () = {
+                    #[unsafe(export_name = concat!(stringify!($name), "__pass__allow_stack"))]
+                    static STACK: u32 = $crate::sort::STACK;
+                };
                 $crate::__sort_entry!($name, $key, $value, check, $crate::sort::THREADS);
                 $crate::__sort_entry!($name, $key, $value, gather, $crate::sort::THREADS);
                 $crate::__sort_entry!($name, $key, $value, firsts, $crate::sort::THREADS);

@@ -422,6 +422,9 @@ pub const fn pass_bounds<K, V>() -> u32 {
     if size_of::<K>() + size_of::<V>() <= 8 { THREADS | 4 << 16 } else { THREADS | 3 << 16 }
 }
 
+/// Bytes of stack that [`pass`] may have.
+pub const STACK: u32 = 8;
+
 /// Does something for each of a thread's pairs. Spelled out rather than looped over: with constant places what a thread has of them
 /// dissolves into registers, whatever the unroller thinks of the loop.
 macro_rules! each_item {
