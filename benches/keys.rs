@@ -1,9 +1,10 @@
-//! Reductions by tag and by key on a GPU: by CUDA events on a stream.
+//! Reductions by tag, by key and by group on a GPU: by CUDA events on a stream.
 //!
 //! `cargo bench --features cuda --bench keys`, or `bin/bench-keys` of a bundle; words after `--` choose sections (`tags`, `many_tags`,
-//! `tag_ops`, `keys`). All calls of a line read the same arrays, which at 2^26 pairs are ten times a cache. CSV goes to standard output,
+//! `tag_ops`, `keys`, `groups`). All calls of a line read the same arrays, which at 2^26 pairs are ten times a cache. CSV goes to standard output,
 //! and to `keys.csv` in the folder that `WARPFOLD_OUT` names. The limit is what `benches/peers/cub.cu` measures in the same call, whose
-//! section `keys` has runs of equal keys too.
+//! section `keys` has runs of equal keys too. Groups are checked before they are timed; what other libraries take for them
+//! `benches/peers/groupby.py` measures.
 
 use std::{error::Error, fmt::Write as _, io::Write as _, ptr};
 
@@ -72,7 +73,17 @@ fn main() -> Result<(), Box<dyn Error>> {
         })?;
         bench.keys("sum_f32_by_i32_random", 8, N)?;
     }
+    if wants("groups") {
+        bench.groups()?;
+    }
     bench.report()
+}
+
+/// A number that all bits of a smaller one decide, each number another.
+fn mixed(number: u64) -> u64 {
+    let a = (number.wrapping_add(0x9e37_79b9_7f4a_7c15) ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let b = (a ^ a >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    b ^ b >> 31
 }
 
 /// Enqueues a call.
@@ -160,6 +171,81 @@ impl<'a> Bench<'a> {
             }
         })?;
         writeln!(self.text, "keys,{name},runs,{n},{run},{us:.2}")?;
+        Ok(())
+    }
+
+    /// Sums by random keys: numbers below that of the distinct ones, and random bits.
+    fn groups(&mut self) -> Result<(), Box<dyn Error>> {
+        let reducer = self.engine.group_by(Sum::<f32>::new())?;
+        // SAFETY: filled before anything reads it.
+        let keys = unsafe { DeviceArray::<i64>::uninit(self.engine, N)? };
+        let values = self.values.to_vec()?;
+        let mut host = vec![0_i64; N];
+        for distinct in [10, 1000, 100_000, 10_000_000] {
+            let mut random = generator();
+            let numbers: Vec<u32> = (0..N).map(|_| (random() as u64 * distinct >> 32) as u32).collect();
+            let mut sums = vec![(0.0, false); distinct as usize];
+            numbers.iter().zip(&values).for_each(|(&number, &value)| {
+                let (sum, seen) = &mut sums[number as usize];
+                (*sum, *seen) = (*sum + value as f64, true);
+            });
+            for shape in ["numbers", "bits"] {
+                let key = |number: u64| if shape == "bits" { mixed(number) as i64 } else { number as i64 };
+                host.iter_mut().zip(&numbers).for_each(|(place, &number)| *place = key(number.into()));
+                // SAFETY: the array's own memory, which no work uses by now.
+                unsafe { copy(keys.view().address(), &host)? };
+                let enqueue = |bench: &Bench<'_>| -> Result<(), Box<dyn Error>> {
+                    // SAFETY: as above.
+                    unsafe {
+                        let values = DeviceView::<f32>::from_raw(bench.values.address(), N as u64);
+                        let mut out_keys =
+                            DeviceViewMut::<i64>::from_raw(bench.outputs[0].address(), N as u64);
+                        let mut results =
+                            DeviceViewMut::<f32>::from_raw(bench.outputs[1].address(), N as u64);
+                        let mut count = DeviceViewMut::<u64>::from_raw(bench.count.address(), 1);
+                        let stream = StreamRef::from_raw(bench.stream);
+                        Ok(reducer.enqueue::<i64, _, _, _, _, _>(
+                            &keys,
+                            &values,
+                            &mut out_keys,
+                            &mut results,
+                            &mut count,
+                            stream,
+                        )?)
+                    }
+                };
+                let us = self.time(&enqueue)?;
+                let mut expected: Vec<(i64, f64)> = (0..distinct)
+                    .filter(|&number| sums[number as usize].1)
+                    .map(|number| (key(number), sums[number as usize].0))
+                    .collect();
+                expected.sort_by_key(|group| group.0);
+                self.check(&expected)?;
+                writeln!(self.text, "groups,sum_f32_by_i64,{shape},{N},{distinct},{us:.2}")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Are these the groups that lie in the outputs?
+    fn check(&self, expected: &[(i64, f64)]) -> Result<(), Box<dyn Error>> {
+        let count = self.count.to_vec()?[0] as usize;
+        if count != expected.len() {
+            return Err(format!("{count} groups, and not {}", expected.len()).into());
+        }
+        let (mut keys, mut sums) = (vec![0_i64; count], vec![0_f32; count]);
+        // SAFETY: as much has been written there, and the events after it have been waited for.
+        unsafe {
+            let (from, bytes) = (&self.outputs, |size| count * size);
+            sys::cuMemcpyDtoH_v2(keys.as_mut_ptr().cast(), from[0].address(), bytes(8)).done()?;
+            sys::cuMemcpyDtoH_v2(sums.as_mut_ptr().cast(), from[1].address(), bytes(4)).done()?;
+        }
+        for (group, (key, sum)) in expected.iter().enumerate() {
+            let found = (keys[group], sums[group]);
+            if found.0 != *key || (found.1 as f64 - sum).abs() > 1e-6 * sum.abs() + 1e-9 {
+                return Err(format!("group {group} is {found:?}, and not {:?}", (key, sum)).into());
+            }
+        }
         Ok(())
     }
 

@@ -81,6 +81,9 @@ pub static TAGS: Kernels = Kernels { table: &warpfold_builtins::TAGS, modules: c
 /// The same for reductions by key.
 pub static KEYS: Kernels = Kernels { table: &warpfold_builtins::KEYS, modules: compiled::KEYS };
 
+/// The same for sorts of pairs, which groups are made by.
+pub static SORTS: Kernels = Kernels { table: &warpfold_builtins::SORTS, modules: compiled::KEYS };
+
 /// The same for scans of many lines at once.
 pub static SCAN_LINES: Kernels =
     Kernels { table: &warpfold_builtins::SCAN_LINES, modules: compiled::SCAN_LINES };
@@ -192,6 +195,7 @@ impl Engine {
         engine.load(SCANS);
         engine.load(TAGS);
         engine.load(KEYS);
+        engine.load(SORTS);
         engine.load(SCAN_LINES);
         Engine(engine)
     }

@@ -21,7 +21,7 @@
 
 mod engine;
 
-pub use engine::{BUILTINS, Engine, KEYS, SCAN_LINES, SCANS, SEGMENTS, TAGS};
+pub use engine::{BUILTINS, Engine, KEYS, SCAN_LINES, SCANS, SEGMENTS, SORTS, TAGS};
 #[cfg(feature = "cuda")]
 pub use warpfold_host::cuda;
 pub use warpfold_host::{

@@ -1,10 +1,10 @@
-//! Reductions by tag and by key on the GPU give the bits of the CPU's: every kind of operator, around every boundary, from every start,
+//! Reductions by tag, by key and by group on the GPU give the bits of the CPU's: every kind of operator, around every boundary, from every start,
 //! on many streams at once and in graphs that are replayed, past 2^32 items, and with guards around what is written.
 
 use std::ptr;
 
 use warpfold::{
-    Compose, Engine, Error, Max, Mean, Monoid, Plain, Sum, Tag,
+    ArgMax, Compose, Engine, Error, Max, Mean, Monoid, Plain, Sum, Tag,
     cuda::{
         DeviceArray, DeviceViewMut, StreamRef,
         cust::{
@@ -14,6 +14,7 @@ use warpfold::{
             sys::{self, CUgraph, CUgraphExec, CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL},
         },
     },
+    keys::DeviceKey,
     monoid::keyed::{RunTiling, TagShape},
 };
 
@@ -301,6 +302,164 @@ fn by_key_on_many_streams_at_once_never_hangs_and_never_differs() {
                 );
             }
         }
+    }
+}
+
+fn groups<K: DeviceKey + std::fmt::Debug, Op: Monoid>(op: Op, sizes: &[usize], key: impl Fn(u64) -> K)
+where
+    Op::Item: Data,
+    Op::Output: PartialEq,
+{
+    let Some(gpu) = gpu() else { return };
+    let (on, cpu) = (gpu.group_by(op).unwrap(), Engine::cpu().group_by(op).unwrap());
+    for (round, &n) in sizes.iter().enumerate() {
+        let all: Vec<Op::Item> = ordinary(n + 3, n as u64);
+        let values_on = DeviceArray::from_slice(&gpu, &all).unwrap();
+        // The references take their time.
+        let distinct: &[u64] = if n > 1_000_000 { &[30] } else { &[1, 30, 100_000, u64::MAX] };
+        for &distinct in distinct {
+            let mut random = Random::new(n as u64);
+            let keys: Vec<K> = (0..n + 3).map(|_| key(random.below(distinct))).collect();
+            let keys_on = DeviceArray::from_slice(&gpu, &keys).unwrap();
+            let (from, keys_from) = (round % 4, (round / 4 + round) % 4);
+            let (from, keys_from) = (from.min(3), keys_from.min(3));
+            let values = values_on.view().slice(from as u64..(from + n) as u64).unwrap();
+            let keys_view = keys_on.view().slice(keys_from as u64..(keys_from + n) as u64).unwrap();
+            let out_keys = Guarded::new::<K>(&gpu, n, round % 3);
+            let results = Guarded::new::<Op::Output>(&gpu, n, round % 2);
+            let count = Guarded::new::<u64>(&gpu, 1, 0);
+            // SAFETY: left alone until the copies, which wait.
+            unsafe {
+                on.enqueue(
+                    &keys_view,
+                    &values,
+                    &mut out_keys.view::<K>(),
+                    &mut results.view::<Op::Output>(),
+                    &mut count.view::<u64>(),
+                    StreamRef::default_stream(),
+                )
+                .unwrap();
+            }
+            let (keys, all) = (&keys[keys_from..keys_from + n], &all[from..from + n]);
+            let expected = cpu.sorted().reduce(keys, all).unwrap();
+            let place = format!("{n}, {distinct} keys, from {from} and {keys_from}");
+            assert!(count.written(8) == bytes(&[expected.keys.len() as u64]), "the count of {place}");
+            assert!(
+                out_keys.written(size_of_val(&expected.keys[..])) == bytes(&expected.keys),
+                "the keys of {place}"
+            );
+            assert!(
+                results.written(size_of_val(&expected.values[..])) == bytes(&expected.values),
+                "the results of {place}"
+            );
+            // To host memory, in either order, from there and from the device.
+            let expected_seen = cpu.reduce(keys, all).unwrap();
+            let found = [
+                on.sorted().reduce(keys, all).unwrap(),
+                on.sorted().reduce(&keys_view, &values).unwrap(),
+                on.reduce(keys, all).unwrap(),
+                on.reduce(&keys_view, &values).unwrap(),
+            ];
+            for (found, expected) in found.iter().zip([&expected, &expected, &expected_seen, &expected_seen])
+            {
+                assert!(bytes(&found.keys) == bytes(&expected.keys), "the keys of {place}");
+                assert!(bytes(&found.values) == bytes(&expected.values), "the results of {place}");
+            }
+        }
+    }
+}
+
+/// About a tile, and more of them than are at work at once.
+const GROUP_SIZES: [usize; 9] = [0, 1, 33, 4095, 4096, 4097, 12_295, 100_003, 2_000_011];
+
+#[test]
+fn groups_of_values_that_travel_with_their_keys() {
+    groups(Sum::<f32>::new(), &GROUP_SIZES, |key| key as i64 - 7);
+    groups(Sum::<i64>::new(), &GROUP_SIZES, |key| (key as f64 - 5e4) * 1e-3);
+    groups(Mean::<f32>::new(), &GROUP_SIZES[..8], |key| key as u32);
+}
+
+#[test]
+fn groups_of_operators_that_tell_order_and_position() {
+    groups(ArgMax::<f32>::new(), &GROUP_SIZES, |key| key << 40);
+    groups(Compose::<f32>::new(), &GROUP_SIZES[..8], |key| f32::from_bits(key as u32));
+}
+
+#[test]
+fn groups_by_names_and_errors() {
+    let Some(gpu) = gpu() else { return };
+    let (on, cpu) =
+        (gpu.group_by(Sum::<f32>::new()).unwrap(), Engine::cpu().group_by(Sum::<f32>::new()).unwrap());
+    let values: Vec<f32> = ordinary(20_000, 1);
+    let names: Vec<String> = (0..20_000_u64).map(|i| format!("station {}", i * i % 311)).collect();
+    for (on, cpu) in [(&on, &cpu), (&on.sorted(), &cpu.sorted())] {
+        let (found, expected) = (on.reduce(&names, &values).unwrap(), cpu.reduce(&names, &values).unwrap());
+        assert!(found.keys == expected.keys && bytes(&found.values) == bytes(&expected.values));
+    }
+    let keys_on = DeviceArray::from_slice(&gpu, &[1_i64; 4]).unwrap();
+    assert_eq!(on.reduce(&keys_on, &values[..5]).unwrap_err(), Error::ColumnLengths { first: 4, other: 5 });
+    let error = cpu.reduce(&keys_on, &values[..4]).unwrap_err();
+    assert_eq!(error, Error::NeedsCuda { what: "device memory" });
+}
+
+#[test]
+fn groups_on_many_streams_and_in_replayed_graphs() {
+    let Some(gpu) = gpu() else { return };
+    let _apart = apart();
+    let _context = Context::new(Device::get_device(0).unwrap()).unwrap();
+    let n = 200_001;
+    let (keys, values) = (tags_of(n, 5000, 1), ordinary::<f32>(n, 2));
+    let expected =
+        Engine::cpu().group_by(Sum::<f32>::new()).unwrap().sorted().reduce(&keys, &values).unwrap();
+    let sums = gpu.group_by(Sum::<f32>::new()).unwrap();
+    let (keys, values) =
+        (DeviceArray::from_slice(&gpu, &keys).unwrap(), DeviceArray::from_slice(&gpu, &values).unwrap());
+    let streams: Vec<Stream> =
+        (0..16).map(|_| Stream::new(StreamFlags::NON_BLOCKING, None).unwrap()).collect();
+    // SAFETY: written before they are read.
+    let mut outputs: Vec<_> = (0..16)
+        .map(|_| unsafe {
+            (
+                DeviceArray::<i32>::uninit(&gpu, n).unwrap(),
+                DeviceArray::<f32>::uninit(&gpu, n).unwrap(),
+                DeviceArray::<u64>::uninit(&gpu, 1).unwrap(),
+            )
+        })
+        .collect();
+    let check = |(out_keys, results, count): &(DeviceArray<i32>, DeviceArray<f32>, DeviceArray<u64>)| {
+        let len = expected.keys.len();
+        assert_eq!(count.to_vec().unwrap(), [len as u64]);
+        assert!(out_keys.to_vec().unwrap()[..len] == expected.keys);
+        assert!(bytes(&results.to_vec().unwrap()[..len]) == bytes(&expected.values));
+    };
+    for _ in 0..3 {
+        for (stream, (out_keys, results, count)) in streams.iter().zip(&mut outputs) {
+            // SAFETY: left alone until the streams have been waited for.
+            unsafe { sums.enqueue(&keys, &values, out_keys, results, count, stream).unwrap() };
+        }
+        streams.iter().for_each(|stream| stream.synchronize().unwrap());
+        outputs.iter().for_each(check);
+    }
+    let (mut graph, mut executable): (CUgraph, CUgraphExec) = (ptr::null_mut(), ptr::null_mut());
+    let (stream, output) = (&streams[0], &mut outputs[0]);
+    // SAFETY: a live stream, valid places for the answers; the arrays outlive the graph.
+    unsafe {
+        sums.warm_up::<i32>(n as u64).unwrap();
+        let begun = sys::cuStreamBeginCapture_v2(stream.as_inner(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+        assert_eq!(begun, sys::CUresult::CUDA_SUCCESS);
+        let enqueued = sums.enqueue(&keys, &values, &mut output.0, &mut output.1, &mut output.2, stream);
+        let ended = sys::cuStreamEndCapture(stream.as_inner(), &mut graph);
+        assert_eq!((enqueued, ended), (Ok(()), sys::CUresult::CUDA_SUCCESS));
+        let made = sys::cuGraphInstantiateWithFlags(&mut executable, graph, 0);
+        assert_eq!(made, sys::CUresult::CUDA_SUCCESS);
+        for _ in 0..5 {
+            output.2.copy_from_slice(&[0]).unwrap();
+            assert_eq!(sys::cuGraphLaunch(executable, stream.as_inner()), sys::CUresult::CUDA_SUCCESS);
+            stream.synchronize().unwrap();
+            check(output);
+        }
+        sys::cuGraphExecDestroy(executable);
+        sys::cuGraphDestroy(graph);
     }
 }
 

@@ -1,7 +1,7 @@
-//! The operators whose reductions by tag and by key are compiled ahead.
+//! The operators whose reductions by tag and by key are compiled ahead, and the sorts that grouping takes.
 
-use warpfold_gpu_kernels::{key_kernels, tag_kernels};
-use warpfold_monoid::{Compose, Max, Mean, Sum};
+use warpfold_gpu_kernels::{key_kernels, sort_kernels, tag_kernels};
+use warpfold_monoid::{ArgMax, Compose, Max, Mean, Sum};
 
 tag_kernels! {
     /// The exports of reductions by tag.
@@ -21,4 +21,15 @@ key_kernels! {
     sum_i64_by_i64 => (i64, Sum<i64>),
     mean_f32_by_i32 => (i32, Mean<f32>),
     compose_f32_by_i32 => (i32, Compose<f32>),
+    sum_f32_by_i64 => (i64, Sum<f32>),
+    arg_max_f32_by_i64 => (i64, ArgMax<f32>),
+}
+
+sort_kernels! {
+    /// The exports of sorts, which serve all operators.
+    pub static SORTS:
+    sort_u32_u32 => (u32, u32),
+    sort_u32_u64 => (u32, u64),
+    sort_u64_u32 => (u64, u32),
+    sort_u64_u64 => (u64, u64),
 }

@@ -22,7 +22,7 @@ mod segments;
 mod table;
 
 #[cfg(not(target_arch = "nvptx64"))]
-pub use keys::{KEYS, TAGS};
+pub use keys::{KEYS, SORTS, TAGS};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use lines::TABLE as SCAN_LINES;
 #[cfg(not(target_arch = "nvptx64"))]

@@ -8,8 +8,10 @@ use core::any::{TypeId, type_name};
 
 use warpfold_monoid::{Monoid, Plain, limits, tree::vector_len};
 
+use crate::sort::{Key, Pairs, Payload, SortParams};
+
 /// The version of the entry points' names and parameters. Host and module must agree.
-pub const ABI_VERSION: u64 = 2;
+pub const ABI_VERSION: u64 = 3;
 
 /// What host and device must agree on before a kernel of an operator may run: sizes, alignments and layouts.
 ///
@@ -42,6 +44,18 @@ impl Descriptor {
             acc: layout::<Op::Acc>(),
             output: layout::<Op::Output>(),
             commutative: Op::COMMUTATIVE as u64,
+        }
+    }
+
+    /// That of sorts of pairs, which have no operator: a key and a value in place of an item and an accumulator.
+    pub const fn of_pairs<K: Key, V: Payload>() -> Descriptor {
+        Descriptor {
+            version: ABI_VERSION,
+            operator: [size_of::<SortParams<K, V>>() as u64, align_of::<SortParams<K, V>>() as u64, 0],
+            item: layout::<K>(),
+            acc: layout::<V>(),
+            output: [0; 3],
+            commutative: 0,
         }
     }
 
@@ -142,6 +156,8 @@ pub enum Family {
     Keys,
     /// Scans of many lines at once: what [`scan_line_kernels!`](crate::scan_line_kernels) exports.
     ScanLines,
+    /// Sorts of pairs: what [`sort_kernels!`](crate::sort_kernels) exports.
+    Sorts,
 }
 
 /// One exported operator.
@@ -179,6 +195,18 @@ impl Export {
             operator: TypeId::of::<Op>(),
             type_name: type_name::<Op>,
             descriptor: Descriptor::of::<Op>(),
+            entries,
+        }
+    }
+
+    /// An export of sorts of pairs, which go by the name of [`Pairs`] in place of an operator's.
+    pub const fn of_pairs<K: Key, V: Payload>(name: &'static str, entries: &'static [Entry]) -> Export {
+        Export {
+            name,
+            family: Family::Sorts,
+            operator: TypeId::of::<Pairs<K, V>>(),
+            type_name: type_name::<Pairs<K, V>>,
+            descriptor: Descriptor::of_pairs::<K, V>(),
             entries,
         }
     }
@@ -606,6 +634,137 @@ macro_rules! key_kernels {
                 ),
             )+],
         };
+    };
+}
+
+/// Exports sorts of pairs: `sort_kernels! { pub static TABLE: sort_u64_u32 => (u64, u32), ... }`.
+///
+/// A line names the bits of keys and of what travels with them, `u32` or `u64` each. As for [`kernels!`](crate::kernels), whose rules
+/// for names hold here too. Each line emits the entry points `NAME__histogram`, `NAME__offsets`, `NAME__pass`, `NAME__check`, `NAME__gather` and
+/// `NAME__firsts` (see [`sort`](crate::sort)).
+#[macro_export]
+macro_rules! sort_kernels {
+    ($(#[$meta:meta])* $vis:vis static $table:ident: $($name:ident => ($key:ty, $value:ty)),+ $(,)?) => {
+        $(
+            #[cfg(target_arch = "nvptx64")]
+            const _: () = {
+                #[unsafe(export_name = concat!(stringify!($name), "__descriptor"))]
+                static DESCRIPTOR: $crate::export::Descriptor = $crate::export::Descriptor::of_pairs::<$key, $value>();
+                $crate::__sort_entry!($name, $key, $value, histogram, $crate::sort::THREADS);
+                $crate::__sort_entry!($name, $key, $value, offsets, $crate::sort::THREADS);
+                $crate::__sort_entry!($name, $key, $value, pass, $crate::sort::pass_bounds::<$key, $value>());
+                // What is kept across a look-back; not in loops.
+                const _: () = {
+                    #[unsafe(export_name = concat!(stringify!($name), "__pass__allow_stack"))]
+                    static STACK: u32 = $crate::sort::STACK;
+                };
+                $crate::__sort_entry!($name, $key, $value, check, $crate::sort::THREADS);
+                $crate::__sort_entry!($name, $key, $value, gather, $crate::sort::THREADS);
+                $crate::__sort_entry!($name, $key, $value, firsts, $crate::sort::THREADS);
+            };
+        )+
+
+        #[cfg(not(target_arch = "nvptx64"))]
+        $(#[$meta])*
+        $vis static $table: $crate::export::Table = $crate::export::Table {
+            krate: env!("CARGO_PKG_NAME"),
+            exports: &[$(
+                $crate::export::Export::of_pairs::<$key, $value>(stringify!($name), &[
+                    $crate::__sort_simulated!($key, $value, histogram),
+                    $crate::__sort_simulated!($key, $value, offsets),
+                    $crate::__sort_simulated!($key, $value, pass),
+                    $crate::__sort_simulated!($key, $value, check),
+                    $crate::__sort_simulated!($key, $value, gather),
+                    $crate::__sort_simulated!($key, $value, firsts),
+                ]),
+            )+],
+        };
+    };
+}
+
+/// An entry point of sorts on the device.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __sort_entry {
+    ($name:ident, $key:ty, $value:ty, $kernel:ident, $bounds:expr) => {
+        const _: () = {
+            #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel)))]
+            unsafe extern "ptx-kernel" fn entry(params: $crate::__sort_params!($key, $value, $kernel)) {
+                // SAFETY: the launch promises what the parameters' documentation asks for.
+                unsafe { $crate::__sort_body!($key, $value, $kernel, &params) }
+            }
+            #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel), "__launch_bounds"))]
+            static LAUNCH_BOUNDS: u32 = $bounds;
+        };
+    };
+}
+
+/// The same entry point for the simulator.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __sort_simulated {
+    ($key:ty, $value:ty, $kernel:ident) => {
+        $crate::export::Entry {
+            kernel: stringify!($kernel),
+            // SAFETY: the caller passes the parameters of this kernel.
+            simulate: |params| unsafe {
+                type Params = $crate::__sort_params!($key, $value, $kernel);
+                $crate::__sort_body!($key, $value, $kernel, &*params.cast::<Params>())
+            },
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __sort_params {
+    ($key:ty, $value:ty, gather) => {
+        $crate::sort::GatherParams
+    };
+    ($key:ty, $value:ty, firsts) => {
+        $crate::sort::FirstParams<$key>
+    };
+    ($key:ty, $value:ty, $kernel:ident) => {
+        $crate::sort::SortParams<$key, $value>
+    };
+}
+
+/// The body of an entry point of sorts.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __sort_body {
+    ($key:ty, $value:ty, histogram, $params:expr) => {
+        $crate::sort::histogram::<$key, $value>(
+            $params,
+            $crate::simt::shared!([u32; { $crate::sort::BINS * size_of::<$key>() }]),
+        )
+    };
+    ($key:ty, $value:ty, offsets, $params:expr) => {
+        $crate::sort::offsets::<$key, $value>(
+            $params,
+            $crate::simt::shared!([u32; { $crate::block::SHARED }]),
+        )
+    };
+    ($key:ty, $value:ty, pass, $params:expr) => {
+        $crate::sort::pass::<$key, $value>(
+            $params,
+            $crate::sort::PassRoom {
+                stage: $crate::simt::shared!([u64; { $crate::sort::stage_words::<$key, $value>() }]),
+                counts: $crate::simt::shared!([u32; { $crate::sort::COUNTERS }]),
+                bases: $crate::simt::shared!([u32; { $crate::sort::BINS }]),
+                sums: $crate::simt::shared!([u32; { $crate::block::SHARED }]),
+                drawn: $crate::simt::shared!([u64; 1]),
+            },
+        )
+    };
+    ($key:ty, $value:ty, check, $params:expr) => {
+        $crate::sort::check::<$key, $value>($params)
+    };
+    ($key:ty, $value:ty, gather, $params:expr) => {
+        $crate::sort::gather($params)
+    };
+    ($key:ty, $value:ty, firsts, $params:expr) => {
+        $crate::sort::firsts::<$key>($params)
     };
 }
 

@@ -35,6 +35,7 @@ pub mod ordered;
 pub mod scan;
 pub mod segments;
 pub mod sink;
+pub mod sort;
 pub mod source;
 pub mod tags;
 pub mod warp;

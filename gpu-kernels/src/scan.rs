@@ -269,7 +269,7 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
 /// The whole block calls; the counter and the pairs, so many, are the launch's own, and it uses none from `end` on; `drawn`
 /// is not in use.
 #[inline(always)]
-unsafe fn draw(
+pub(crate) unsafe fn draw(
     counter: *mut u64,
     (records, capacity): (*mut [u64; 2], u64),
     end: u64,
@@ -851,13 +851,13 @@ unsafe fn chain<Op: Monoid, L: Ledger>(
 
 /// What a record says that holds the value of its tile alone.
 #[inline(always)]
-fn value_tag(epoch: u32) -> u32 {
+pub(crate) fn value_tag(epoch: u32) -> u32 {
     epoch << 1
 }
 
 /// What a record says that holds the value of all tiles up to its own.
 #[inline(always)]
-fn prefix_tag(epoch: u32) -> u32 {
+pub(crate) fn prefix_tag(epoch: u32) -> u32 {
     epoch << 1 | 1
 }
 

@@ -17,6 +17,8 @@ mod ladder_papers;
 mod ladder_thesis;
 #[path = "simulator/ladder_transpose.rs"]
 mod ladder_transpose;
+#[path = "simulator/sort.rs"]
+mod sort;
 
 use warpfold_gpu_kernels::device::{Part, ReduceParams};
 use warpfold_gpu_kernels::export::Table;

@@ -6,7 +6,10 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use warpfold_gpu_kernels::export::{Export, Family};
+use warpfold_gpu_kernels::{
+    export::{Export, Family},
+    sort,
+};
 use warpfold_monoid::{
     Monoid, Plain,
     keyed::{Equal, Equality, Runs},
@@ -14,7 +17,9 @@ use warpfold_monoid::{
 };
 
 #[cfg(feature = "cuda")]
-use crate::cuda::{Context, Gpu, Loaded, RunLauncher, ScanLauncher, SegmentLauncher, TagLauncher};
+use crate::cuda::{
+    Context, Gpu, GroupLauncher, Loaded, RunLauncher, ScanLauncher, SegmentLauncher, TagLauncher,
+};
 use crate::{
     Error, GroupReducer, KeyReducer, Reducer, Scanner, SegmentReducer, TagReducer,
     erased::Types,
@@ -22,7 +27,9 @@ use crate::{
     module::Kernels,
     plan::DeviceFacts,
     reducer, scans, segments,
-    sim::{RunSimulator, ScanSimulator, SegmentSimulator, SimOptions, Simulator, TagSimulator},
+    sim::{
+        RunSimulator, ScanSimulator, SegmentSimulator, SimOptions, Simulator, SortSimulator, TagSimulator,
+    },
 };
 
 /// What an engine computes on.
@@ -419,7 +426,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// As for [`segments`](Engine::segments), with whose kernels it works.
+    /// As for [`by_key`](Engine::by_key), with whose kernels it works: those of keys of the type `i64` or `i32`.
     ///
     /// ```
     /// use warpfold_host::Engine;
@@ -432,7 +439,81 @@ impl Engine {
     /// # }
     /// ```
     pub fn group_by<Op: Monoid>(&self, op: Op) -> Result<GroupReducer<Op>, Error> {
-        Ok(GroupReducer::new(self.segments(op)?))
+        const { limits::check::<Op>() };
+        if self.sorts() {
+            self.find_runs::<i64, Op>().or_else(|_| self.find_runs::<i32, Op>())?;
+        }
+        Ok(GroupReducer::new(self.clone(), op))
+    }
+
+    /// Are there kernels that sort?
+    pub(crate) fn sorts(&self) -> bool {
+        !matches!(self.place, Place::Cpu)
+    }
+
+    /// The kernels of reductions by key.
+    ///
+    /// By the name of the type alone: it may be one that no kernels are made for, whose layout does not compile.
+    fn find_runs<K: Plain, Op: Monoid>(&self) -> Result<(Kernels, &'static Export), Error> {
+        let (id, name) = (TypeId::of::<Runs<K, Equal, Op>>(), type_name::<Runs<K, Equal, Op>>());
+        self.find_by_id(id, Family::Keys, name, type_name::<Op::Item>())
+    }
+
+    /// Where groups' runs are reduced.
+    pub(crate) fn run_place<K: Plain + PartialEq, Op: Monoid>(&self) -> Result<keys::KeyPlace, Error> {
+        Ok(match &self.place {
+            Place::Cpu => keys::KeyPlace::Cpu,
+            Place::Sim(options) => {
+                let facts = self.facts.unwrap_or(DeviceFacts::H100);
+                keys::KeyPlace::Sim(RunSimulator::of_export(*options, self.find_runs::<K, Op>()?.1, facts))
+            }
+            #[cfg(feature = "cuda")]
+            Place::Cuda(gpu) => {
+                let id = TypeId::of::<Runs<K, Equal, Op>>();
+                let loaded = gpu.kernels(id, Family::Keys, &|| self.find_runs::<K, Op>())?;
+                let facts = self.facts.unwrap_or(gpu.context.facts);
+                keys::KeyPlace::Cuda(RunLauncher::new::<K, Equal, Op>(gpu.clone(), loaded, facts)?)
+            }
+        })
+    }
+
+    /// The kernels that sort pairs.
+    fn find_sorts<K: sort::Key, V: sort::Payload>(&self) -> Result<(Kernels, &'static Export), Error> {
+        let (id, name) = (TypeId::of::<sort::Pairs<K, V>>(), type_name::<sort::Pairs<K, V>>());
+        self.find_by_id(id, Family::Sorts, name, type_name::<V>())
+    }
+
+    /// What sorts in the simulator.
+    pub(crate) fn sort_simulator<K: sort::Key, V: sort::Payload>(&self) -> Result<SortSimulator, Error> {
+        let Place::Sim(options) = &self.place else {
+            return Err(Error::NeedsCuda { what: "sorting on a device" });
+        };
+        let facts = self.facts.unwrap_or(DeviceFacts::H100);
+        Ok(SortSimulator::new(*options, self.find_sorts::<K, V>()?.1, facts))
+    }
+
+    /// What groups on a GPU.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn group_launcher<K: keys::RunKey, Op: Monoid>(
+        &self,
+        travels: keys::Travels,
+    ) -> Result<GroupLauncher<K>, Error> {
+        let gpu = self.gpu("sorting on a device")?;
+        let keys::KeyPlace::Cuda(runs) = self.run_place::<K::Run, Op>()? else {
+            return Err(Error::NeedsCuda { what: "sorting on a device" });
+        };
+        let sorts = match travels {
+            keys::Travels::Long => {
+                let id = TypeId::of::<sort::Pairs<K, u64>>();
+                gpu.kernels(id, Family::Sorts, &|| self.find_sorts::<K, u64>())?
+            }
+            keys::Travels::Word | keys::Travels::Position => {
+                let id = TypeId::of::<sort::Pairs<K, u32>>();
+                gpu.kernels(id, Family::Sorts, &|| self.find_sorts::<K, u32>())?
+            }
+        };
+        let facts = self.facts.unwrap_or(gpu.context.facts);
+        Ok(GroupLauncher::new(gpu.clone(), sorts, runs, facts, travels))
     }
 
     /// Where whole arrays are reduced, with what it takes.
@@ -585,8 +666,13 @@ fn no_kernel(family: Family, operator: &'static str, item: &'static str) -> Erro
         Family::ScanLines => ("_lines", "scan_line_kernels!"),
         Family::Tags => ("_tags", "tag_kernels!"),
         Family::Keys => ("_by_key", "key_kernels!"),
+        Family::Sorts => ("_sort", "sort_kernels!"),
     };
-    let operator_in_list = if family == Family::Keys { by_key(&short(operator)) } else { short(operator) };
+    let operator_in_list = match family {
+        Family::Keys => by_key(&short(operator)),
+        Family::Sorts => short(operator).replace("Pairs<", "(").replace('>', ")"),
+        _ => short(operator),
+    };
     Error::NoKernel { operator, item, line: format!("my_operator{ending} => {operator_in_list},"), list }
 }
 

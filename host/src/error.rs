@@ -79,6 +79,16 @@ pub enum Error {
         /// The most.
         limit: u64,
     },
+    /// More items than a device sorts.
+    #[error(
+        "{items} items are too many to sort on a device, {limit} are sorted: group them on the CPU, or in pieces"
+    )]
+    TooManyToSort {
+        /// Items.
+        items: u64,
+        /// The most.
+        limit: u64,
+    },
     /// No loaded table exports the operator.
     #[error(
         "no kernel for {operator} (items of {item}) is loaded: add a line like `{line}` to the `{list}` of a kernel \

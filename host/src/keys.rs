@@ -6,7 +6,7 @@
 //!
 //! **Bits depend on the data, the number of tags and the operator alone** ([`warpfold_monoid::keyed`] says in which order values
 //! combine), not on the backend, the launch or its timing. The index that an operator is told of an item is its position in the
-//! array by tag and by key, and its position in its group in a group-by.
+//! array, in a group-by that as it is given.
 //!
 //! ```
 //! use warpfold_host::Engine;
@@ -29,12 +29,14 @@ mod by_key;
 mod by_tag;
 #[cfg(feature = "cuda")]
 mod device;
-mod group_by;
+pub(crate) mod group_by;
 
 pub(crate) use by_key::Place as KeyPlace;
 pub use by_key::{ByKey, KeyReducer};
 pub(crate) use by_tag::Place as TagPlace;
 pub(crate) use by_tag::same_lengths;
 pub use by_tag::{Tag, TagReducer};
-pub use group_by::{GroupKey, GroupReducer, Groups};
+pub use group_by::{DeviceKey, GroupInput, GroupKey, GroupReducer, Groups};
+#[cfg(feature = "cuda")]
+pub(crate) use group_by::{RunKey, Travels};
 pub use warpfold_monoid::keyed::{Equal, Equality};

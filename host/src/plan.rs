@@ -12,6 +12,7 @@ use crate::Error;
 pub(crate) mod runs;
 pub(crate) mod scans;
 pub mod segments;
+pub(crate) mod sorts;
 pub(crate) mod tags;
 
 /// What a plan may depend on about a GPU.

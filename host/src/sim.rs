@@ -17,6 +17,7 @@ mod room;
 mod runs;
 mod scans;
 mod segments;
+mod sorts;
 mod stream;
 mod tags;
 
@@ -24,6 +25,7 @@ use room::Room;
 pub(crate) use runs::RunSimulator;
 pub(crate) use scans::ScanSimulator;
 pub(crate) use segments::SegmentSimulator;
+pub(crate) use sorts::SortSimulator;
 pub(crate) use stream::{SimArray, SimStream};
 pub(crate) use tags::{SimTags, TagSimulator};
 

@@ -1,9 +1,12 @@
 //! The kernels for reductions by tag and by key in the simulator, and the CPU, against the order that the documentation describes,
 //! written once more from there: every kind of operator, around every boundary, under adversarial orders of blocks.
 
+#[path = "keys/groups.rs"]
+mod groups;
+
 use std::marker::PhantomData;
 
-use warpfold_gpu_kernels::{export::Family, key_kernels, tag_kernels};
+use warpfold_gpu_kernels::{export::Family, key_kernels, sort_kernels, tag_kernels};
 use warpfold_host::{Engine, Error, Schedule, SimOptions, Tag, TagReducer, module::Kernels};
 use warpfold_monoid::{
     GivesIdentity, Monoid, Plain, Sum,
@@ -132,12 +135,26 @@ key_kernels! {
     wide_by_f64 => (f64, Wide),
     triples_by_triple => ([u8; 3], Triples, Near),
     sum_by_i64 => (i64, Sum<u32>),
+    words_by_i32 => (i32, Words),
+    words_by_i64 => (i64, Words),
+    triples_by_i32 => (i32, Triples),
+    sums_by_i32 => (i32, Sum<u64>),
+    sums_by_i64 => (i64, Sum<u64>),
+}
+
+sort_kernels! {
+    static SORTS:
+    sort_u32_u32 => (u32, u32),
+    sort_u32_u64 => (u32, u64),
+    sort_u64_u32 => (u64, u32),
+    sort_u64_u64 => (u64, u64),
 }
 
 fn sim(schedule: Schedule) -> Engine {
     let engine = Engine::sim_with(SimOptions { schedule, ..SimOptions::default() });
     engine.load(Kernels { table: &TAGS, modules: &[] });
     engine.load(Kernels { table: &KEYS, modules: &[] });
+    engine.load(Kernels { table: &SORTS, modules: &[] });
     engine
 }
 
@@ -338,6 +355,7 @@ fn run_oracle<K: Plain, E: Equality<K>, Op: Monoid>(
     op: &Op,
     keys: &[K],
     values: &[Op::Item],
+    index: &dyn Fn(usize) -> u64,
 ) -> (Vec<K>, Vec<Op::Output>) {
     let tiling = RunTiling::of::<K, Op>();
     let (strip, warp, tile) = (tiling.strip as usize, tiling.warp() as usize, tiling.tile() as usize);
@@ -347,9 +365,9 @@ fn run_oracle<K: Plain, E: Equality<K>, Op: Monoid>(
         (left.0 + right.0, if right.0 > 0 { right.1 } else { op.combine(left.1, right.1) })
     };
     let step = |before: Option<SoFar<Op::Acc>>, i: usize| match (before, begins(i)) {
-        (Some((heads, value)), false) => (heads, op.push(value, values[i], i as u64)),
+        (Some((heads, value)), false) => (heads, op.push(value, values[i], index(i))),
         (before, begins) => {
-            (before.map_or(0, |before| before.0) + begins as u64, op.lift(values[i], i as u64))
+            (before.map_or(0, |before| before.0) + begins as u64, op.lift(values[i], index(i)))
         }
     };
     let pieces = |start: usize, end: usize, len: usize| {
@@ -433,7 +451,7 @@ where
             }
             let values: Vec<Op::Item> = (0..n + skip).map(|_| Op::Item::of(next())).collect();
             let (keys, values) = (&keys[skip..], &values[skip..]);
-            let (expected_keys, expected) = run_oracle(&equality, &op, keys, values);
+            let (expected_keys, expected) = run_oracle(&equality, &op, keys, values, &|i| i as u64);
             for engine in &engines {
                 let backend = engine.backend();
                 let runs = engine.by_key_with(op, equality).unwrap().reduce(keys, values).unwrap();

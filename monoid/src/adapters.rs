@@ -31,6 +31,7 @@ impl<Op: Monoid> Monoid for Ordered<Op> {
     type Output = Op::Output;
     type Empty = Op::Empty;
     const COMMUTATIVE: bool = false;
+    const USES_INDEX: bool = Op::USES_INDEX;
     const PER_SEGMENT: bool = Op::PER_SEGMENT;
     #[inline(always)]
     fn for_segment(&self, k: u64) -> Self {
@@ -96,6 +97,7 @@ impl<Op: Monoid> Monoid for Fast<Op> {
     type Output = Op::Output;
     type Empty = Op::Empty;
     const COMMUTATIVE: bool = true;
+    const USES_INDEX: bool = Op::USES_INDEX;
     const ANY_ORDER: bool = {
         assert!(Op::COMMUTATIVE, "`Fast` reorders: its operator must commute");
         true
@@ -299,6 +301,7 @@ impl<Op: Monoid> Monoid for WithInitial<Op> {
     type Output = Op::Output;
     type Empty = GivesIdentity;
     const COMMUTATIVE: bool = Op::COMMUTATIVE;
+    const USES_INDEX: bool = Op::USES_INDEX;
     const ANY_ORDER: bool = Op::ANY_ORDER;
     const PER_SEGMENT: bool = Op::PER_SEGMENT;
     #[inline(always)]
@@ -483,6 +486,7 @@ impl<Op: Monoid, const K: usize> Monoid for Elementwise<Op, K> {
     type Output = [Op::Output; K];
     type Empty = ElementsEmpty<Op>;
     const COMMUTATIVE: bool = Op::COMMUTATIVE;
+    const USES_INDEX: bool = Op::USES_INDEX;
     const ANY_ORDER: bool = Op::ANY_ORDER;
     const PER_SEGMENT: bool = Op::PER_SEGMENT;
     #[inline(always)]

@@ -42,6 +42,7 @@ macro_rules! bitwise {
             type Output = T;
             type Empty = GivesIdentity;
             const COMMUTATIVE: bool = true;
+            const USES_INDEX: bool = false;
             const ANY_ORDER: bool = true;
             const VECTORISE: bool = false;
             #[inline(always)]
@@ -109,6 +110,7 @@ macro_rules! truth {
             type Output = $output;
             type Empty = GivesIdentity;
             const COMMUTATIVE: bool = true;
+            const USES_INDEX: bool = false;
             const ANY_ORDER: bool = true;
             const VECTORISE: bool = false;
             #[inline(always)]

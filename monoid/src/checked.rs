@@ -96,6 +96,7 @@ impl<T: Integer> Monoid for CheckedSum<T> {
     type Output = Checked<T>;
     type Empty = GivesChecked;
     const COMMUTATIVE: bool = true;
+    const USES_INDEX: bool = false;
     const ANY_ORDER: bool = true;
     #[inline(always)]
     fn identity(&self) -> Words {
@@ -151,6 +152,7 @@ impl<T: Integer> Monoid for CheckedProduct<T> {
     type Output = Checked<T>;
     type Empty = GivesChecked;
     const COMMUTATIVE: bool = true;
+    const USES_INDEX: bool = false;
     const ANY_ORDER: bool = true;
     #[inline(always)]
     fn identity(&self) -> SignedMagnitude {

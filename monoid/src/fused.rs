@@ -174,6 +174,7 @@ macro_rules! fused_monoid {
             type Output = $parts<$($part::Output),+>;
             type Empty = EachEmpty<($($part,)+)>;
             const COMMUTATIVE: bool = $($part::COMMUTATIVE)&&+;
+            const USES_INDEX: bool = $($part::USES_INDEX)||+;
             const ANY_ORDER: bool = $($part::ANY_ORDER)&&+;
             const PER_SEGMENT: bool = $($part::PER_SEGMENT)||+;
             #[inline(always)]

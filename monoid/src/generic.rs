@@ -39,6 +39,7 @@ impl<T: Plain + Zero + Add<Output = T>> Monoid for SumOf<T> {
     type Output = T;
     type Empty = GivesIdentity;
     const COMMUTATIVE: bool = true;
+    const USES_INDEX: bool = false;
     #[inline(always)]
     fn identity(&self) -> T {
         T::zero()
@@ -74,6 +75,7 @@ impl<T: Plain + One + Mul<Output = T>> Monoid for ProductOf<T> {
     type Output = T;
     type Empty = GivesIdentity;
     const COMMUTATIVE: bool = false;
+    const USES_INDEX: bool = false;
     #[inline(always)]
     fn identity(&self) -> T {
         T::one()
@@ -101,6 +103,7 @@ macro_rules! bounded {
             type Empty = GivesNone;
             // Of values that compare equal the left one stays.
             const COMMUTATIVE: bool = false;
+            const USES_INDEX: bool = false;
             #[inline(always)]
             fn identity(&self) -> T {
                 T::$identity()

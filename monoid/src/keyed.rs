@@ -23,6 +23,11 @@
 //! A run is neighbouring items whose keys are the [same](Equality). The order is that of a [scan](crate::scan) of [`Runs`] over
 //! [`RunTiling`]'s strips and tiles, but for its last step: what stands before a strip is combined with what the strip itself has
 //! folded, where a run ends that began before, instead of taking the strip's items in one by one.
+//!
+//! # By group
+//!
+//! The pairs are sorted by their keys, stably, and their runs reduced by key: with [`RunTiling`]'s strips and tiles for keys of 8 bytes
+//! where the keys are integers or floats of 8 bytes, and of 4 bytes for all others. The index is the item's position before the sort.
 
 use core::marker::PhantomData;
 

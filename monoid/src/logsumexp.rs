@@ -45,6 +45,7 @@ impl<T: Float> Monoid for LogSumExp<T> {
     type Output = T;
     type Empty = GivesIdentity;
     const COMMUTATIVE: bool = true;
+    const USES_INDEX: bool = false;
     #[inline(always)]
     fn identity(&self) -> ScaledSum {
         ScaledSum { greatest: f64::NEG_INFINITY, sum: 0.0 }

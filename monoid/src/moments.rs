@@ -79,6 +79,7 @@ impl<T: Averaged> Monoid for Mean<T> {
     type Output = T::Mean;
     type Empty = GivesNone;
     const COMMUTATIVE: bool = true;
+    const USES_INDEX: bool = false;
     const ANY_ORDER: bool = T::ANY_ORDER;
     #[inline(always)]
     fn identity(&self) -> Self::Acc {
@@ -348,6 +349,7 @@ macro_rules! with_ddof {
             type Output = T::Output;
             type Empty = GivesNone;
             const COMMUTATIVE: bool = true;
+            const USES_INDEX: bool = false;
             const ANY_ORDER: bool = T::ANY_ORDER;
             #[inline(always)]
             fn identity(&self) -> T::Acc {

@@ -69,6 +69,11 @@ pub trait Monoid: Plain {
     /// faster. The default, `false`, is always right.
     const ANY_ORDER: bool = false;
 
+    /// Do [`lift`](Monoid::lift) and [`push`](Monoid::push) look at `index`?
+    ///
+    /// Where they do not, a group-by need not carry items' positions along as it sorts. The default, `true`, is always right.
+    const USES_INDEX: bool = true;
+
     /// Shall programs have this for every width of vectors that their CPU may have, and not for the least alone?
     ///
     /// It changes no bits. It makes a loop faster whose data is in caches, if it is simple enough for the compiler to

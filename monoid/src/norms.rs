@@ -49,6 +49,7 @@ macro_rules! summed {
             type Output = T::Output;
             type Empty = GivesIdentity;
             const COMMUTATIVE: bool = true;
+            const USES_INDEX: bool = false;
             const ANY_ORDER: bool = T::ANY_ORDER;
             const VECTORISE: bool = false;
             #[inline(always)]
@@ -178,6 +179,7 @@ where
     type Output = <[T; 2] as Summed<Products>>::Output;
     type Empty = GivesIdentity;
     const COMMUTATIVE: bool = true;
+    const USES_INDEX: bool = false;
     const ANY_ORDER: bool = <[T; 2] as Summed<Products>>::ANY_ORDER;
     const VECTORISE: bool = false;
     #[inline(always)]

@@ -61,6 +61,7 @@ impl<T: Number, A: SumAccumulator<T>> Monoid for Sum<T, A> {
     type Output = A::Output;
     type Empty = GivesIdentity;
     const COMMUTATIVE: bool = true;
+    const USES_INDEX: bool = false;
     const ANY_ORDER: bool = A::ANY_ORDER;
     const VECTORISE: bool = true;
     #[inline(always)]
@@ -113,6 +114,7 @@ impl<T: Number, A: ProductAccumulator<T>> Monoid for Product<T, A> {
     type Output = A::Output;
     type Empty = GivesIdentity;
     const COMMUTATIVE: bool = true;
+    const USES_INDEX: bool = false;
     const ANY_ORDER: bool = A::ANY_ORDER;
     const VECTORISE: bool = true;
     #[inline(always)]
@@ -148,6 +150,7 @@ macro_rules! selection {
             type Output = T;
             type Empty = GivesNone;
             const COMMUTATIVE: bool = true;
+            const USES_INDEX: bool = false;
             const ANY_ORDER: bool = true;
             #[inline(always)]
             fn identity(&self) -> T {
@@ -255,6 +258,7 @@ impl<T: Float> Monoid for NanSum<T> {
     type Output = T;
     type Empty = GivesIdentity;
     const COMMUTATIVE: bool = true;
+    const USES_INDEX: bool = false;
     #[inline(always)]
     fn identity(&self) -> T::SumAcc {
         T::SumAcc::ZERO
@@ -295,6 +299,7 @@ impl<T: Float> Monoid for NanProduct<T> {
     type Output = T;
     type Empty = GivesIdentity;
     const COMMUTATIVE: bool = true;
+    const USES_INDEX: bool = false;
     #[inline(always)]
     fn identity(&self) -> T::ProductAcc {
         T::ProductAcc::ONE

@@ -30,6 +30,7 @@ macro_rules! extent {
             type Output = Extent<T>;
             type Empty = GivesNone;
             const COMMUTATIVE: bool = true;
+            const USES_INDEX: bool = false;
             const ANY_ORDER: bool = true;
             const VECTORISE: bool = false;
             #[inline(always)]
@@ -450,6 +451,7 @@ impl<Op: NeutralIdentity<Item: MaybeNan>> Monoid for IgnoreNan<Op> {
     type Output = Op::Output;
     type Empty = Op::Empty;
     const COMMUTATIVE: bool = Op::COMMUTATIVE;
+    const USES_INDEX: bool = Op::USES_INDEX;
     const ANY_ORDER: bool = Op::ANY_ORDER;
     const PER_SEGMENT: bool = Op::PER_SEGMENT;
     #[inline(always)]

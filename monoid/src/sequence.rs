@@ -98,6 +98,7 @@ impl<T: Scalar> Monoid for Compose<T> {
     type Output = Affine<T>;
     type Empty = GivesIdentity;
     const COMMUTATIVE: bool = false;
+    const USES_INDEX: bool = false;
     #[inline(always)]
     fn identity(&self) -> Affine<T> {
         Affine { scale: T::ONE, shift: T::ZERO }
@@ -295,6 +296,7 @@ impl<T: Plain, A: SegmentAccumulator<T>> Monoid for MaxSegmentSum<T, A> {
     type Output = A::Output;
     type Empty = GivesIdentity;
     const COMMUTATIVE: bool = false;
+    const USES_INDEX: bool = false;
     #[inline(always)]
     fn identity(&self) -> SegmentSums<A> {
         SegmentSums { best: A::ZERO, prefix: A::ZERO, suffix: A::ZERO, total: A::ZERO }
@@ -345,6 +347,7 @@ impl<T: Plain, A: SegmentAccumulator<T>> Monoid for MaxNonEmptySegmentSum<T, A> 
     type Output = A::Output;
     type Empty = GivesNone;
     const COMMUTATIVE: bool = false;
+    const USES_INDEX: bool = false;
     #[inline(always)]
     fn identity(&self) -> SegmentSums<A> {
         SegmentSums { best: A::ZERO, prefix: A::ZERO, suffix: A::ZERO, total: A::ZERO }

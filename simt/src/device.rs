@@ -7,6 +7,7 @@
 use core::arch::asm;
 use core::mem::MaybeUninit;
 use core::ptr::{read_unaligned, write_unaligned};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use warpfold_monoid::Plain;
 
@@ -351,6 +352,13 @@ pub(crate) unsafe fn shared_read<T: Plain>(ptr: *const T, _len: usize, index: us
 pub(crate) unsafe fn shared_write<T: Plain>(ptr: *mut T, _len: usize, index: usize, value: T) {
     // SAFETY: the caller promises `index` within the array.
     unsafe { ptr.add(index).write(value) }
+}
+
+/// rustc's own atomic, relaxed: it keeps the address space.
+#[inline(always)]
+pub(crate) unsafe fn shared_add(ptr: *mut u32, _len: usize, index: usize, value: u32) {
+    // SAFETY: the caller promises `index` within the array, whose elements are aligned.
+    unsafe { AtomicU32::from_ptr(ptr.add(index)) }.fetch_add(value, Ordering::Relaxed);
 }
 
 #[inline(always)]

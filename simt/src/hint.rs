@@ -33,3 +33,17 @@ pub fn opaque(value: u32) -> u32 {
     #[cfg(not(target_arch = "nvptx64"))]
     value
 }
+
+/// The value itself, which is there from here on: what it is computed from is not kept for later instead.
+#[inline(always)]
+pub fn pinned(value: u32) -> u32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let mut value = value;
+        // SAFETY: no instruction. Not `pure`, so that it stays where it stands.
+        unsafe { core::arch::asm!("/* {} */", inout(reg32) value, options(nomem, nostack, preserves_flags)) }
+        value
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    value
+}

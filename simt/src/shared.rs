@@ -57,6 +57,15 @@ impl<T> Clone for Shared<T> {
 
 impl<T> Copy for Shared<T> {}
 
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for u32 {}
+}
+
+/// What threads of a block may [add](Shared::add) to at the same time: `u32`.
+pub trait Counter: sealed::Sealed {}
+impl Counter for u32 {}
+
 impl<T: Plain> Shared<T> {
     /// A handle to `len` elements at `ptr`.
     ///
@@ -104,6 +113,23 @@ impl<T: Plain> Shared<T> {
     pub unsafe fn write(self, index: usize, value: T) {
         // SAFETY: the caller's promise.
         unsafe { imp::shared_write(self.ptr, self.len, index, value) }
+    }
+
+    /// Adds to element `index`, as one step among the block's threads: additions of several threads to one element need no
+    /// barrier between them.
+    ///
+    /// # Safety
+    ///
+    /// `index < len`; the element has been written in this block; and between any access of another thread that is no
+    /// such addition and this one lies a barrier.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn add(self, index: usize, value: u32)
+    where
+        T: Counter,
+    {
+        // SAFETY: the caller's promise.
+        unsafe { imp::shared_add(self.ptr.cast::<u32>(), self.len, index, value) }
     }
 
     /// The address of the first element. Accesses through it are beyond the simulator's sight, so that it stops

@@ -23,6 +23,8 @@ pub struct RunParams<K: Plain, E: Equality<K>, Op: Monoid> {
     pub values: *const Op::Item,
     /// How many, at least 1.
     pub n: u64,
+    /// Null, or the index of each item that the operator is told in place of its position.
+    pub indices: *const u32,
     /// Receives the first key of each run.
     pub out_keys: *mut K,
     /// Receives the result of each run.
@@ -115,8 +117,8 @@ pub const fn run_bounds<K, Op: Monoid>() -> u32 {
 ///
 /// # Safety
 ///
-/// The whole block of [`RunTiling::threads`] calls, and the grid has `tiles` blocks. Keys and values are readable; the outputs have
-/// room for as many runs as there are, and overlap nothing. `counter` and `records` belong to this launch alone. `room` is not in
+/// The whole block of [`RunTiling::threads`] calls, and the grid has `tiles` blocks. Keys, values and indices are readable; the outputs
+/// have room for as many runs as there are, and overlap nothing. `counter` and `records` belong to this launch alone. `room` is not in
 /// use.
 #[inline(always)]
 pub unsafe fn runs<K, E, Op, const VK: usize, const UK: usize, const V: usize, const U: usize>(
@@ -152,7 +154,14 @@ pub unsafe fn runs<K, E, Op, const VK: usize, const UK: usize, const V: usize, c
     let (key_words, value_words) = const { (key_words::<K, Op>(), value_words::<K, Op>()) };
     let keys = room.keys.from(warp as usize * key_words).first(key_words);
     let values = room.values.from(warp as usize * value_words).first(value_words);
-    let index = |i: u32| start + (lane * strip + i) as u64;
+    let index = |i: u32| {
+        let position = start + (lane * strip + i) as u64;
+        if params.indices.is_null() {
+            return position;
+        }
+        // SAFETY: asked of items that there are.
+        unsafe { global::load(params.indices.wrapping_add(position as usize)) as u64 }
+    };
     let mine = count.saturating_sub(lane * strip).min(strip);
     // The key before the warp's first.
     let mut earlier = zeroed::<K>();

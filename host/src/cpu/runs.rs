@@ -21,6 +21,8 @@ struct Pairs<'a, K, E, Op: Monoid> {
     runs: Runs<K, E, Op>,
     keys: &'a [K],
     values: &'a [Op::Item],
+    /// What the operator is told in place of positions.
+    indices: Option<&'a [usize]>,
 }
 
 /// A tile's strips within their warps, and its warps, scanned.
@@ -35,6 +37,12 @@ impl<K: Plain, E: Equality<K>, Op: Monoid> Pairs<'_, K, E, Op> {
 
     fn len(&self) -> usize {
         self.keys.len()
+    }
+
+    /// The index that the operator is told.
+    #[inline(always)]
+    fn index(&self, i: usize) -> u64 {
+        self.indices.map_or(i, |indices| indices[i]) as u64
     }
 
     /// Does a run begin there?
@@ -63,9 +71,9 @@ impl<K: Plain, E: Equality<K>, Op: Monoid> Pairs<'_, K, E, Op> {
             let there = (last - at).div_ceil(strip_items);
             for strip in &mut strips[..there] {
                 let to = last.min(at + strip_items);
-                let mut value = op.lift(self.item(at), at as u64);
+                let mut value = op.lift(self.item(at), self.index(at));
                 for i in at + 1..to {
-                    value = op.push(value, self.item(i), i as u64);
+                    value = op.push(value, self.item(i), self.index(i));
                 }
                 *strip = value;
                 at = to;
@@ -111,8 +119,8 @@ impl<K: Plain, E: Equality<K>, Op: Monoid> Pairs<'_, K, E, Op> {
                         each(ended.map_or(0, |ended| ended.heads()), ended.map(|ended| ended.value()), i);
                     }
                     inside = Some(match inside {
-                        Some(inside) => op.push(inside, item, i as u64),
-                        None => op.lift(item, i as u64),
+                        Some(inside) => op.push(inside, item, self.index(i)),
+                        None => op.lift(item, self.index(i)),
                     });
                 }
                 running = Some(join(before_warp, strip));
@@ -122,14 +130,15 @@ impl<K: Plain, E: Equality<K>, Op: Monoid> Pairs<'_, K, E, Op> {
     }
 }
 
-/// Reduces runs: their first keys, and their results.
+/// Reduces runs: their first keys, and their results. The operator is told the items' positions, or these indices.
 pub(crate) fn reduce<K: Plain, E: Equality<K>, Op: Monoid>(
     equality: E,
     op: Op,
     keys: &[K],
     values: &[Op::Item],
+    indices: Option<&[usize]>,
 ) -> Result<(Vec<K>, Vec<Op::Output>), Error> {
-    let pairs = &Pairs { runs: Runs::new(equality, op), keys, values };
+    let pairs = &Pairs { runs: Runs::new(equality, op), keys, values, indices };
     let tile = Pairs::<K, E, Op>::TILING.tile() as usize;
     let tiles = keys.len().div_ceil(tile);
     // The tiles' values, and then what stands behind each.

@@ -40,6 +40,8 @@ pub(crate) struct Gpu {
     pub(crate) tag_pool: Pool,
     /// Those of scans and reductions by key, all of whose memory is zero at first.
     pub(crate) scan_pool: Pool,
+    /// Held while several launches that share a stream's workspace are enqueued: another thread's on that stream come before or behind.
+    together: Mutex<()>,
     kernels: Mutex<HashMap<(TypeId, Family), Arc<Loaded>>>,
     results: Mutex<Vec<HostResult>>,
     lanes: Mutex<Vec<Lane>>,
@@ -66,12 +68,18 @@ impl Gpu {
             segment_pool: Pool::default(),
             tag_pool: Pool::default(),
             scan_pool: Pool::all_zero(),
+            together: Mutex::default(),
             kernels: Mutex::default(),
             results: Mutex::default(),
             lanes: Mutex::default(),
             pumps: Mutex::default(),
             context,
         })
+    }
+
+    /// Until it is dropped, no other thread's launches come between those that use a stream's workspace one after the other.
+    pub(crate) fn together(&self) -> MutexGuard<'_, ()> {
+        lock(&self.together)
     }
 
     /// The kernels of a family for an operator type, loaded on first use.

@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// Where a workspace's records begin: the counter has the bytes before to itself, as that of scans, whose workspaces these are.
-const RECORDS: u64 = 256;
+pub(super) const RECORDS: u64 = 256;
 
 /// Bytes of a pair of words.
 const PAIR: u64 = size_of::<[u64; 2]>() as u64;
@@ -58,15 +58,21 @@ impl RunLauncher {
         if plan.chained() { plan.pairs.saturating_mul(PAIR).saturating_add(RECORDS) } else { 0 }
     }
 
+    /// Bytes of the workspace for so many items.
+    pub(super) fn bytes<K: Plain, Op: Monoid>(&self, n: u64) -> Result<u64, Error> {
+        Ok(Self::workspace_bytes(&RunPlan::new::<K, Op>(n, &self.facts)?))
+    }
+
     /// Lays a workspace ready for one capture.
     pub(crate) fn warm_up<K: Plain, Op: Monoid>(&self, n: u64) -> Result<(), Error> {
-        let bytes = Self::workspace_bytes(&RunPlan::new::<K, Op>(n, &self.facts)?);
+        let bytes = self.bytes::<K, Op>(n)?;
         let _current = self.gpu.context.enter_or_error()?;
         self.gpu.scan_pool.add_spare(Block::new_all_zero(&self.gpu.context, bytes)?);
         Ok(())
     }
 
-    /// Enqueues a reduction of the runs of `n` keys and values; keys, results and their count go to the three outputs.
+    /// Enqueues a reduction of the runs of `n` keys and values; keys, results and their count go to the three outputs. The operator is
+    /// told the items' positions, or, unless that is 0, the `u32` at `indices`.
     ///
     /// # Safety
     ///
@@ -77,7 +83,7 @@ impl RunLauncher {
         &self,
         op: Runs<K, E, Op>,
         n: u64,
-        (keys, values): (CUdeviceptr, CUdeviceptr),
+        (keys, values, indices): (CUdeviceptr, CUdeviceptr, CUdeviceptr),
         (out_keys, out_values, count): (CUdeviceptr, CUdeviceptr, CUdeviceptr),
         stream: CUstream,
     ) -> Result<(), Error> {
@@ -102,6 +108,7 @@ impl RunLauncher {
         let at = RunPlaces {
             keys: keys as usize,
             values: values as usize,
+            indices: indices as usize,
             out_keys: out_keys as usize,
             out_values: out_values as usize,
             count: count as usize,
@@ -119,7 +126,7 @@ impl RunLauncher {
         launched.inspect_err(|_| unsafe { gpu.discard(&gpu.scan_pool, stream, captured) })
     }
 
-    /// Reduces on a stream of our own, and copies the runs back.
+    /// Reduces on a stream of our own, and copies the runs back. The operator is told the items' positions, or these indices.
     ///
     /// # Safety
     ///
@@ -129,15 +136,19 @@ impl RunLauncher {
         op: Runs<K, E, Op>,
         keys: From<'_, K>,
         values: From<'_, Op::Item>,
+        indices: Option<&[u32]>,
     ) -> Result<ByKey<K, Op::Output>, Error> {
         let n = values.len();
         let bytes = |size: usize| (n as usize).saturating_mul(size).next_multiple_of(256);
-        let at = [keys.copied(), values.copied(), bytes(size_of::<K>()), bytes(size_of::<Op::Output>())];
+        let indices = indices.map(From::Host);
+        let index_bytes = indices.map_or(0, |indices| indices.copied());
+        let results = [bytes(size_of::<K>()), bytes(size_of::<Op::Output>())];
+        let at = [keys.copied(), values.copied(), index_bytes, results[0], results[1]];
         let context = &self.gpu.context;
         let _current = context.enter_or_error()?;
         self.gpu.with_lane(at.iter().sum::<usize>() + 256, |lane| {
             let mut place = lane.address();
-            let [keys_at, values_at, out_keys, out_values] = at.map(|bytes| {
+            let [keys_at, values_at, indices_at, out_keys, out_values] = at.map(|bytes| {
                 let at = place;
                 place += bytes as u64;
                 at
@@ -156,7 +167,9 @@ impl RunLauncher {
             // SAFETY: the buffer has room for all of it, which outlives the waits.
             unsafe {
                 let mut enqueue = || {
-                    let from = (keys.enqueue(keys_at, stream)?, values.enqueue(values_at, stream)?);
+                    let indices = indices.map(|indices| indices.enqueue(indices_at, stream)).transpose()?;
+                    let (keys, values) = (keys.enqueue(keys_at, stream)?, values.enqueue(values_at, stream)?);
+                    let from = (keys, values, indices.unwrap_or(0));
                     self.enqueue(op, n, from, (out_keys, out_values, place), stream)?;
                     copy(ptr::from_mut(&mut count).cast(), place, 8)
                 };

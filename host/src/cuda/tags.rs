@@ -168,6 +168,7 @@ impl TagLauncher {
         let (value_bytes, bytes) = Self::workspace_bytes::<Op>(&plan);
         let gpu = &self.gpu;
         let _current = gpu.context.enter_or_error()?;
+        let _together = gpu.together();
         // SAFETY: a live stream, by the caller's promise; the context is current.
         let (block, captured) = unsafe { gpu.workspace(&gpu.tag_pool, stream, bytes)? };
         let base = block.as_ref().map_or(0, |block| block.address());

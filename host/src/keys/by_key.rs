@@ -103,16 +103,16 @@ impl<K: Plain, Op: Monoid, E: Equality<K>> KeyReducer<K, Op, E> {
             let keys = placed(keys, &mut keys_copy)?;
             let values = placed(values, &mut values_copy)?;
             // SAFETY: borrowed until the call returns, which waits.
-            return unsafe { launcher.reduce(Runs::new(self.equality, self.op), keys, values) };
+            return unsafe { launcher.reduce(Runs::new(self.equality, self.op), keys, values, None) };
         }
         let keys = side_by_side(keys, &mut keys_copy)?;
         let values = side_by_side(values, &mut values_copy)?;
         match &self.place {
             Place::Cpu => {
-                let (keys, values) = cpu::runs::reduce(self.equality, self.op, keys, values)?;
+                let (keys, values) = cpu::runs::reduce(self.equality, self.op, keys, values, None)?;
                 Ok(ByKey { keys, values })
             }
-            Place::Sim(simulator) => simulator.reduce(Runs::new(self.equality, self.op), keys, values),
+            Place::Sim(simulator) => simulator.reduce(Runs::new(self.equality, self.op), keys, values, None),
             // Above.
             #[cfg(feature = "cuda")]
             Place::Cuda(_) => Ok(ByKey { keys: Vec::new(), values: Vec::new() }),

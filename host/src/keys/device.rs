@@ -1,4 +1,4 @@
-//! Reductions by tag and by key on a GPU.
+//! Reductions by tag, by key and by group on a GPU.
 
 use warpfold_monoid::{
     Monoid, Plain,
@@ -6,9 +6,10 @@ use warpfold_monoid::{
 };
 
 use super::{
-    KeyReducer, Tag, TagReducer,
+    DeviceKey, GroupReducer, KeyReducer, Tag, TagReducer,
     by_key::Place as KeyPlace,
     by_tag::{Place as TagPlace, same_lengths},
+    group_by::Travels,
 };
 use crate::{
     Error,
@@ -177,8 +178,10 @@ impl<K: Plain, Op: Monoid, E: Equality<K>> KeyReducer<K, Op, E> {
             return Err(Error::NoRoomForResult);
         }
         let op = Runs::new(*self.equality(), *self.operator());
-        let (from, to) =
-            ((keys.address(), values.address()), (out_keys.address(), out_values.address(), count.address()));
+        let (from, to) = (
+            (keys.address(), values.address(), 0),
+            (out_keys.address(), out_values.address(), count.address()),
+        );
         // SAFETY: the caller's promise.
         unsafe { launcher.enqueue(op, n, from, to, stream.into().raw) }
     }
@@ -197,6 +200,83 @@ impl<K: Plain, Op: Monoid, E: Equality<K>> KeyReducer<K, Op, E> {
         match self.place() {
             KeyPlace::Cuda(launcher) => Ok(launcher),
             _ => Err(Error::NeedsCuda { what: "device memory" }),
+        }
+    }
+}
+
+impl<Op: Monoid> GroupReducer<Op> {
+    /// Enqueues a group-by of device memory on a stream: the groups' keys go to `out_keys`, their results to `out_values`, and how many
+    /// there are to `count`.
+    ///
+    /// The groups come in the order of their keys, whether [`sorted`](GroupReducer::sorted) or not. Neither waits nor, once a stream has had
+    /// one that needs as much room, allocates: the stream keeps room for twice as many keys and values. A stream that is being captured
+    /// takes workspaces that [`warm_up`](GroupReducer::warm_up) laid ready.
+    ///
+    /// # Errors
+    ///
+    /// As for [`reduce`](GroupReducer::reduce), [`Error::NeedsCuda`] without a GPU, [`Error::ResultsLength`] if an output has less items
+    /// than there are keys, [`Error::NoRoomForResult`], [`Error::Misaligned`], [`Error::DeviceMemory`], and [`Error::WarmUpFirst`]. After an
+    /// error nothing has been enqueued that writes results.
+    ///
+    /// # Safety
+    ///
+    /// As for [`KeyReducer::enqueue`].
+    pub unsafe fn enqueue<'s, K, I, V, OK, OV, C>(
+        &self,
+        keys: &I,
+        values: &V,
+        out_keys: &mut OK,
+        out_values: &mut OV,
+        count: &mut C,
+        stream: impl Into<StreamRef<'s>>,
+    ) -> Result<(), Error>
+    where
+        K: DeviceKey,
+        I: DeviceInput<K> + ?Sized,
+        V: DeviceInput<Op::Item> + ?Sized,
+        OK: DeviceOutput<K> + ?Sized,
+        OV: DeviceOutput<Op::Output> + ?Sized,
+        C: DeviceOutput<u64> + ?Sized,
+    {
+        let (keys, values) = (keys.device_view(), values.device_view());
+        let (out_keys, out_values) = (out_keys.device_view_mut(), out_values.device_view_mut());
+        let (count, n) = (count.device_view_mut(), keys.len());
+        same_lengths(n, values.len())?;
+        for room in [out_keys.len(), out_values.len()] {
+            if room < n {
+                return Err(Error::ResultsLength { items: n, room });
+            }
+        }
+        if count.is_empty() {
+            return Err(Error::NoRoomForResult);
+        }
+        let from = (keys.address(), values.address());
+        let to = (out_keys.address(), out_values.address(), count.address());
+        let (op, travels, stream) = (*self.operator(), Travels::of::<Op>(false), stream.into().raw);
+        // SAFETY: the caller's promise.
+        unsafe {
+            if K::LONG {
+                let launcher = self.engine().group_launcher::<u64, Op>(travels)?;
+                launcher.enqueue(op, (n, K::KIND), from, to, stream)
+            } else {
+                let launcher = self.engine().group_launcher::<u32, Op>(travels)?;
+                launcher.enqueue(op, (n, K::KIND), from, to, stream)
+            }
+        }
+    }
+
+    /// Lays workspaces ready for one capture of group-bys of up to `n` items by such keys, as
+    /// [`Reducer::warm_up`](crate::Reducer::warm_up) does.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NeedsCuda`], [`Error::NoKernel`], [`Error::TooManyToSort`], [`Error::DeviceMemory`], or what the driver says.
+    pub fn warm_up<K: DeviceKey>(&self, n: u64) -> Result<(), Error> {
+        let travels = Travels::of::<Op>(false);
+        if K::LONG {
+            self.engine().group_launcher::<u64, Op>(travels)?.warm_up::<Op>(n)
+        } else {
+            self.engine().group_launcher::<u32, Op>(travels)?.warm_up::<Op>(n)
         }
     }
 }

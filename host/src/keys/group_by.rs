@@ -1,11 +1,19 @@
 //! Group by: runs wherever they stand.
 
-use std::{collections::HashMap, fmt, hash::Hash};
+use std::{borrow::Cow, collections::HashMap, fmt, hash::Hash};
 
-use warpfold_monoid::{Monoid, Plain};
+use warpfold_gpu_kernels::sort::{self, kind};
+use warpfold_monoid::{
+    Monoid, Plain,
+    keyed::{Equal, Runs},
+};
 
-use super::by_tag::same_lengths;
-use crate::{Engine, Error, Input, SegmentPlan, SegmentReducer, segments::side_by_side};
+#[cfg(feature = "cuda")]
+use super::by_tag::placed;
+use super::{by_key::Place, by_tag::same_lengths};
+#[cfg(feature = "cuda")]
+use crate::cuda::{DeviceArray, DeviceView, From};
+use crate::{Engine, Error, Input, cpu, segments::side_by_side, sim::SortSimulator};
 
 /// What items are grouped by: integers, `bool`, `char`, floats, strings, pairs and arrays of them; one's own types by naming what
 /// tells them apart.
@@ -28,9 +36,105 @@ pub trait GroupKey: Clone {
         Self: 'a;
     /// That of a key.
     fn id(&self) -> Self::Id<'_>;
+
+    /// As kernels have such keys, if they sort them.
+    #[doc(hidden)]
+    fn plain(_keys: &[Self]) -> Option<PlainKeys<'_>> {
+        None
+    }
+    /// The key of what they have sorted.
+    #[doc(hidden)]
+    fn of_native(_bits: u64) -> Option<Self> {
+        None
+    }
+    /// Do kernels have 8 bytes for it?
+    #[doc(hidden)]
+    const LONG: bool = false;
+    /// The key that stands for all that are equal to it, if one does.
+    #[doc(hidden)]
+    fn canonical(&self) -> Self {
+        self.clone()
+    }
+}
+
+/// Keys as kernels sort them.
+#[doc(hidden)]
+#[derive(Debug)]
+pub enum PlainKeys<'a> {
+    /// 4 bytes, and of which [`kind`].
+    Words(Cow<'a, [u32]>, u32),
+    /// 8 bytes.
+    Longs(Cow<'a, [u64]>, u32),
+}
+
+/// The bits of keys as reductions by key have them.
+pub(crate) trait RunKey: sort::Key {
+    /// Integers of as many bits.
+    type Run: Plain + PartialEq;
+    fn run(number: usize) -> Self::Run;
+    fn runs(keys: &[Self]) -> &[Self::Run];
+    fn of_runs(runs: Vec<Self::Run>) -> Vec<Self>;
+    fn widened(self) -> u64;
+}
+
+macro_rules! run_keys {
+    ($($bits:ty: $run:ty;)*) => {$(
+        impl RunKey for $bits {
+            type Run = $run;
+            fn run(number: usize) -> $run {
+                number as $run
+            }
+            fn runs(keys: &[$bits]) -> &[$run] {
+                cast(keys)
+            }
+            fn of_runs(runs: Vec<$run>) -> Vec<$bits> {
+                runs.into_iter().map(|run| run as $bits).collect()
+            }
+            fn widened(self) -> u64 {
+                self as u64
+            }
+        }
+    )*};
+}
+run_keys! { u32: i32; u64: i64; }
+
+/// The same bits as another type of that size.
+fn cast<T: Plain, U: Plain>(items: &[T]) -> &[U] {
+    const { assert!(size_of::<T>() == size_of::<U>() && align_of::<T>() >= align_of::<U>()) };
+    // SAFETY: as many, no more aligned; any bits are a value of the numbers for which it is called.
+    unsafe { std::slice::from_raw_parts(items.as_ptr().cast(), items.len()) }
 }
 
 macro_rules! plain_keys {
+    ($($type:ty: $keys:ident, $kind:ident, $long:literal, |$all:ident| $plain:expr, |$bits:ident| $native:expr;)*) => {$(
+        impl GroupKey for $type {
+            type Id<'a> = $type;
+            #[inline]
+            fn id(&self) -> $type { *self }
+            fn plain($all: &[Self]) -> Option<PlainKeys<'_>> {
+                Some(PlainKeys::$keys($plain, kind::$kind))
+            }
+            fn of_native($bits: u64) -> Option<Self> { $native }
+            const LONG: bool = $long;
+        }
+    )*};
+}
+plain_keys! {
+    u8: Words, UNSIGNED, false, |keys| keys.iter().map(|&key| key.into()).collect(), |bits| Some(bits as u8);
+    u16: Words, UNSIGNED, false, |keys| keys.iter().map(|&key| key.into()).collect(), |bits| Some(bits as u16);
+    u32: Words, UNSIGNED, false, |keys| keys.into(), |bits| Some(bits as u32);
+    i8: Words, SIGNED, false, |keys| keys.iter().map(|&key| key as u32).collect(), |bits| Some(bits as i8);
+    i16: Words, SIGNED, false, |keys| keys.iter().map(|&key| key as u32).collect(), |bits| Some(bits as i16);
+    i32: Words, SIGNED, false, |keys| cast(keys).into(), |bits| Some(bits as i32);
+    bool: Words, UNSIGNED, false, |keys| keys.iter().map(|&key| key.into()).collect(), |bits| Some(bits != 0);
+    char: Words, UNSIGNED, false, |keys| keys.iter().map(|&key| key.into()).collect(), |bits| char::from_u32(bits as u32);
+    u64: Longs, UNSIGNED, true, |keys| keys.into(), |bits| Some(bits);
+    i64: Longs, SIGNED, true, |keys| cast(keys).into(), |bits| Some(bits as i64);
+    usize: Longs, UNSIGNED, true, |keys| keys.iter().map(|&key| key as u64).collect(), |bits| Some(bits as usize);
+    isize: Longs, SIGNED, true, |keys| keys.iter().map(|&key| key as u64).collect(), |bits| Some(bits as isize);
+}
+
+macro_rules! wide_keys {
     ($($type:ty)*) => {$(
         impl GroupKey for $type {
             type Id<'a> = $type;
@@ -39,23 +143,31 @@ macro_rules! plain_keys {
         }
     )*};
 }
-plain_keys! { u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize bool char }
+wide_keys! { u128 i128 }
 
-/// Floats in their order: zeros of both signs are one group, and so are all NaNs, which come last.
+/// Floats in their order: zeros of both signs are one group, and so are all NaNs, which come last. Its key is a positive zero, or NaN.
 macro_rules! float_keys {
-    ($($type:ty, $bits:ty;)*) => {$(
+    ($($type:ty, $bits:ty, $keys:ident, $long:literal;)*) => {$(
         impl GroupKey for $type {
             type Id<'a> = $bits;
             #[inline]
             fn id(&self) -> $bits {
-                const SIGN: $bits = 1 << (<$bits>::BITS - 1);
-                let bits = if self.is_nan() { <$type>::NAN.to_bits() & !SIGN } else { (*self + 0.0).to_bits() };
-                if bits & SIGN == 0 { bits | SIGN } else { !bits }
+                sort::Key::ordered(self.to_bits(), kind::FLOAT)
+            }
+            fn plain(keys: &[Self]) -> Option<PlainKeys<'_>> {
+                Some(PlainKeys::$keys(cast(keys).into(), kind::FLOAT))
+            }
+            fn of_native(bits: u64) -> Option<Self> {
+                Some(<$type>::from_bits(bits as $bits))
+            }
+            const LONG: bool = $long;
+            fn canonical(&self) -> Self {
+                <$type>::from_bits(sort::Key::native(self.id(), kind::FLOAT))
             }
         }
     )*};
 }
-float_keys! { f32, u32; f64, u64; }
+float_keys! { f32, u32, Words, false; f64, u64, Longs, true; }
 
 impl GroupKey for String {
     type Id<'a> = &'a str;
@@ -94,25 +206,153 @@ impl<T: GroupKey, const N: usize> GroupKey for [T; N] {
     }
 }
 
-/// The groups of a group-by: the first key of each, and its result.
+/// Keys of a group-by: slices, vectors and arrays in host memory, of any [`GroupKey`]; and device memory, of integers and floats of 4 or
+/// 8 bytes ([`DeviceKey`]).
+pub trait GroupInput {
+    /// What they are.
+    type Key: GroupKey;
+    /// Where they are.
+    #[doc(hidden)]
+    fn group_keys(&self) -> GroupKeys<'_, Self::Key>;
+}
+
+/// Where keys are.
+#[doc(hidden)]
+#[derive(Debug)]
+pub enum GroupKeys<'a, K> {
+    /// In host memory.
+    Host(&'a [K]),
+    /// At an address of a device, so many.
+    Device {
+        /// Where the first is.
+        address: u64,
+        /// How many.
+        len: u64,
+        /// Of which [`kind`].
+        kind: u32,
+    },
+}
+
+impl<K> GroupKeys<'_, K> {
+    fn len(&self) -> u64 {
+        match *self {
+            GroupKeys::Host(keys) => keys.len() as u64,
+            GroupKeys::Device { len, .. } => len,
+        }
+    }
+}
+
+impl<K: GroupKey> GroupInput for [K] {
+    type Key = K;
+    fn group_keys(&self) -> GroupKeys<'_, K> {
+        GroupKeys::Host(self)
+    }
+}
+
+impl<K: GroupKey> GroupInput for Vec<K> {
+    type Key = K;
+    fn group_keys(&self) -> GroupKeys<'_, K> {
+        GroupKeys::Host(self)
+    }
+}
+
+impl<K: GroupKey, const N: usize> GroupInput for [K; N] {
+    type Key = K;
+    fn group_keys(&self) -> GroupKeys<'_, K> {
+        GroupKeys::Host(self)
+    }
+}
+
+/// A key that may lie in device memory: an integer or a float of 4 or 8 bytes.
+///
+/// Sealed: kernels know these.
+pub trait DeviceKey: GroupKey + Plain + sealed::Sealed {
+    /// What kernels call it.
+    #[doc(hidden)]
+    const KIND: u32;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+macro_rules! device_keys {
+    ($($type:ty: $kind:ident;)*) => {$(
+        impl sealed::Sealed for $type {}
+        impl DeviceKey for $type {
+            const KIND: u32 = kind::$kind;
+        }
+    )*};
+}
+device_keys! { u32: UNSIGNED; u64: UNSIGNED; i32: SIGNED; i64: SIGNED; f32: FLOAT; f64: FLOAT; }
+
+#[cfg(feature = "cuda")]
+impl<K: DeviceKey> GroupInput for DeviceView<'_, K> {
+    type Key = K;
+    fn group_keys(&self) -> GroupKeys<'_, K> {
+        GroupKeys::Device { address: self.address(), len: self.len(), kind: K::KIND }
+    }
+}
+
+#[cfg(feature = "cuda")]
+impl<K: DeviceKey> GroupInput for DeviceArray<K> {
+    type Key = K;
+    fn group_keys(&self) -> GroupKeys<'_, K> {
+        GroupKeys::Device { address: self.view().address(), len: self.view().len(), kind: K::KIND }
+    }
+}
+
+/// The groups of a group-by: a key for each, and its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Groups<K, V> {
-    /// A key for each group.
+    /// That of each group's first item; of floats a positive zero for zeros of both signs, and one NaN for all.
     pub keys: Vec<K>,
     /// As many results.
     pub values: Vec<V>,
 }
 
+/// What travels with the keys as they are sorted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Travels {
+    /// Values of 4 bytes.
+    Word,
+    /// Values of 8.
+    Long,
+    /// The items' positions, by which values are then brought into order.
+    Position,
+}
+
+impl Travels {
+    pub(crate) fn of<Op: Monoid>(asks_firsts: bool) -> Travels {
+        let (size, align) = (size_of::<Op::Item>(), align_of::<Op::Item>());
+        match (size, align) {
+            (4, 4) if !Op::USES_INDEX && !asks_firsts => Travels::Word,
+            (8, 8) if !Op::USES_INDEX && !asks_firsts => Travels::Long,
+            _ => Travels::Position,
+        }
+    }
+}
+
+/// Groups in the order of their keys, with the position of each one's first item if they were asked for.
+#[derive(Debug)]
+pub(crate) struct Found<K, V> {
+    pub(crate) keys: Vec<K>,
+    pub(crate) values: Vec<V>,
+    pub(crate) firsts: Vec<u32>,
+}
+
 /// Reduces items that have equal keys, wherever they stand, with one operator on one engine. Cheap to clone, usable from any thread.
 ///
-/// Made by [`Engine::group_by`]. A group's result has the bits of a reduction of its items alone, in the order in which they stand
-/// in the array: so the operator need not commute, and its index is the item's position in the group.
+/// Made by [`Engine::group_by`]. The result of a group is that of its run in a [reduction by key](crate::KeyReducer) of all pairs, sorted
+/// by their keys, those with equal keys in the order in which they stand: so the operator need not commute. The index that it is told is
+/// the item's position in the array as it is given.
 ///
-/// The host finds the groups, by a hash table, and brings the values into their order; the engine reduces them as
-/// [segments](SegmentReducer).
+/// On a GPU integers, `bool`, `char` and floats are sorted there; keys of other types, and of 16 bytes, are numbered and brought into order on the
+/// host, whose hash table the CPU works with too. No bits depend on it.
 #[derive(Clone)]
 pub struct GroupReducer<Op: Monoid> {
-    segments: SegmentReducer<Op>,
+    engine: Engine,
+    op: Op,
     sorted: bool,
 }
 
@@ -123,43 +363,204 @@ impl<Op: Monoid> fmt::Debug for GroupReducer<Op> {
 }
 
 impl<Op: Monoid> GroupReducer<Op> {
-    pub(crate) fn new(segments: SegmentReducer<Op>) -> Self {
-        GroupReducer { segments, sorted: false }
+    pub(crate) fn new(engine: Engine, op: Op) -> Self {
+        GroupReducer { engine, op, sorted: false }
     }
 
-    /// The same with the groups in the order of their keys, instead of that in which they are first seen.
+    /// The same with the groups in the order of their keys, instead of that in which they are first seen. On a GPU it takes less time.
     #[must_use = "the reducer itself does not change"]
     pub fn sorted(&self) -> Self {
         GroupReducer { sorted: true, ..self.clone() }
     }
 
+    /// The operator.
+    pub fn operator(&self) -> &Op {
+        &self.op
+    }
+
     /// The engine that it runs on.
     pub fn engine(&self) -> &Engine {
-        self.segments.engine()
+        &self.engine
     }
 
     /// Reduces each group of an array, and waits for the results.
     ///
     /// # Errors
     ///
-    /// [`Error::ColumnLengths`] if there are not as many keys as values, [`Error::HostMemory`], [`Error::NeedsCuda`] for device memory,
-    /// which the host cannot group; and those of [`SegmentReducer::reduce_segments`].
-    pub fn reduce<K, V>(&self, keys: &[K], values: &V) -> Result<Groups<K, Op::Output>, Error>
+    /// [`Error::ColumnLengths`] if there are not as many keys as values, [`Error::HostMemory`]; [`Error::NeedsCuda`] for device
+    /// memory on the host. On a GPU and in the simulator [`Error::NoKernel`] if no kernels are loaded for reductions by key of the operator
+    /// and `i64`, if keys are of 8 bytes, or else `i32`; [`Error::TooManyToSort`] from 2^32 items on; [`Error::GridTooLarge`],
+    /// [`Error::BlockTooLarge`], [`Error::Simulator`], or what the driver says.
+    pub fn reduce<I, V>(&self, keys: &I, values: &V) -> Result<Groups<I::Key, Op::Output>, Error>
     where
-        K: GroupKey,
+        I: GroupInput + ?Sized,
         V: Input<Op::Item> + ?Sized,
     {
-        same_lengths(keys.len() as u64, values.source()?.count())?;
+        let keys = keys.group_keys();
+        same_lengths(keys.len(), values.source()?.count())?;
+        let keys = match keys {
+            GroupKeys::Host(keys) => keys,
+            #[cfg(feature = "cuda")]
+            GroupKeys::Device { address, len, kind } if self.engine.gpu("device memory").is_ok() => {
+                return if I::Key::LONG {
+                    self.launched(kind, From::<u64>::Device(address, len), values)
+                } else {
+                    self.launched(kind, From::<u32>::Device(address, len), values)
+                };
+            }
+            GroupKeys::Device { .. } => return Err(Error::NeedsCuda { what: "device memory" }),
+        };
+        let plain = if self.engine.sorts() { GroupKey::plain(keys) } else { None };
+        match plain {
+            Some(PlainKeys::Words(keys, kind)) => self.sorted_there(kind, &keys[..], values),
+            Some(PlainKeys::Longs(keys, kind)) => self.sorted_there(kind, &keys[..], values),
+            None if I::Key::LONG => self.sorted_here::<u64, _, _>(keys, values),
+            None => self.sorted_here::<u32, _, _>(keys, values),
+        }
+    }
+
+    /// By kernels that sort.
+    fn sorted_there<B: RunKey, K: GroupKey, V: Input<Op::Item> + ?Sized>(
+        &self,
+        kind: u32,
+        keys: &[B],
+        values: &V,
+    ) -> Result<Groups<K, Op::Output>, Error> {
+        let travels = Travels::of::<Op>(!self.sorted);
+        let Place::Sim(runs) = self.engine.run_place::<B::Run, Op>()? else {
+            #[cfg(feature = "cuda")]
+            return self.launched(kind, From::Host(keys), values);
+            #[cfg(not(feature = "cuda"))]
+            return Err(Error::CudaNotBuilt);
+        };
+        let mut copy = Vec::new();
+        let values = side_by_side(values, &mut copy)?;
+        let op = Runs::new(Equal, self.op);
+        let found = match travels {
+            Travels::Position => {
+                let sort: SortSimulator = self.engine.sort_simulator::<B, u32>()?;
+                let (keys, index) = sort.sort::<B, u32>(kind, keys, None)?;
+                let values = sort.gather(values, &index)?;
+                let indices = Op::USES_INDEX.then_some(&index[..]);
+                let found = runs.reduce(op, B::runs(&keys), &values, indices)?;
+                let groups = B::of_runs(found.keys);
+                let firsts =
+                    if self.sorted { Vec::new() } else { sort.firsts(kind, (&keys, &index), &groups)? };
+                Found { keys: groups, values: found.values, firsts }
+            }
+            Travels::Word => self.simulated::<B, u32>(kind, keys, values)?,
+            Travels::Long => self.simulated::<B, u64>(kind, keys, values)?,
+        };
+        self.groups(found)
+    }
+
+    /// In the simulator, where values travel with keys.
+    fn simulated<B: RunKey, P: sort::Payload>(
+        &self,
+        kind: u32,
+        keys: &[B],
+        values: &[Op::Item],
+    ) -> Result<Found<B, Op::Output>, Error> {
+        let Place::Sim(runs) = self.engine.run_place::<B::Run, Op>()? else {
+            return Err(Error::NeedsCuda { what: "sorting on a device" });
+        };
+        let sort = self.engine.sort_simulator::<B, P>()?;
+        // SAFETY: as large and as aligned as the payload; plain data has no uninitialised byte.
+        let values = unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<P>(), values.len()) };
+        let (keys, values) = sort.sort(kind, keys, Some(values))?;
+        // SAFETY: the values that were given, in another order.
+        let values = unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<Op::Item>(), values.len()) };
+        let found = runs.reduce(Runs::new(Equal, self.op), B::runs(&keys), values, None)?;
+        Ok(Found { keys: B::of_runs(found.keys), values: found.values, firsts: Vec::new() })
+    }
+
+    /// On a GPU.
+    #[cfg(feature = "cuda")]
+    fn launched<B: RunKey, K: GroupKey, V: Input<Op::Item> + ?Sized>(
+        &self,
+        kind: u32,
+        keys: From<'_, B>,
+        values: &V,
+    ) -> Result<Groups<K, Op::Output>, Error> {
+        let mut copy = Vec::new();
+        let values = placed(values, &mut copy)?;
+        let launcher = self.engine.group_launcher::<B, Op>(Travels::of::<Op>(!self.sorted))?;
+        // SAFETY: borrowed until the call returns, which waits.
+        let found = unsafe { launcher.reduce(self.op, kind, keys, values, !self.sorted)? };
+        self.groups(found)
+    }
+
+    /// The groups in the order that is asked for, of what has been found in that of the keys.
+    fn groups<B: RunKey, K: GroupKey>(
+        &self,
+        found: Found<B, Op::Output>,
+    ) -> Result<Groups<K, Op::Output>, Error> {
+        // All bits that come back went in as keys.
+        let keys: Vec<K> = found.keys.iter().filter_map(|bits| K::of_native(bits.widened())).collect();
+        if self.sorted {
+            return Ok(Groups { keys, values: found.values });
+        }
+        Ok(first_seen(keys, found.values, &found.firsts))
+    }
+
+    /// By numbers that the host gives to groups.
+    fn sorted_here<B: RunKey, K: GroupKey, V: Input<Op::Item> + ?Sized>(
+        &self,
+        keys: &[K],
+        values: &V,
+    ) -> Result<Groups<K, Op::Output>, Error> {
         let mut copy = Vec::new();
         let values = side_by_side(values, &mut copy)?;
         let mut groups = grouped(keys)?;
+        groups.sort(keys);
+        let order = groups.order()?;
+        let mut in_order = space(values.len())?;
+        in_order.extend(order.iter().map(|&i| values[i]));
+        let mut runs: Vec<B::Run> = space(values.len())?;
+        runs.extend(order.iter().map(|&i| B::run(groups.group[i])));
+        let values = self.reduce_runs(&runs, &in_order, &order)?;
+        let keys = groups.first.iter().map(|&i| keys[i].canonical()).collect();
         if self.sorted {
-            groups.sort(keys);
+            return Ok(Groups { keys, values });
         }
-        let values = groups.gathered(values)?;
-        let plan = SegmentPlan::from_lengths(&groups.lengths)?;
-        let keys = groups.first.iter().map(|&i| keys[i].clone()).collect();
-        Ok(Groups { keys, values: self.segments.reduce_segments(&values, &plan)? })
+        Ok(first_seen(keys, values, &groups.first))
+    }
+
+    /// Reduces runs of items that stand in that order.
+    fn reduce_runs<R: Plain + PartialEq>(
+        &self,
+        runs: &[R],
+        values: &[Op::Item],
+        order: &[usize],
+    ) -> Result<Vec<Op::Output>, Error> {
+        let narrow = || {
+            let limit = u32::MAX as u64;
+            if order.len() as u64 > limit {
+                return Err(Error::TooManyToSort { items: order.len() as u64, limit });
+            }
+            Ok(Op::USES_INDEX.then(|| order.iter().map(|&i| i as u32).collect::<Vec<u32>>()))
+        };
+        let op = Runs::new(Equal, self.op);
+        Ok(match self.engine.run_place::<R, Op>()? {
+            Place::Cpu => cpu::runs::reduce(Equal, self.op, runs, values, Some(order))?.1,
+            Place::Sim(simulator) => simulator.reduce(op, runs, values, narrow()?.as_deref())?.values,
+            #[cfg(feature = "cuda")]
+            Place::Cuda(launcher) => {
+                let (runs, values) = (From::Host(runs), From::Host(values));
+                // SAFETY: borrowed until the call returns, which waits.
+                unsafe { launcher.reduce(op, runs, values, narrow()?.as_deref())? }.values
+            }
+        })
+    }
+}
+
+/// Groups in the order of their first items.
+fn first_seen<K: Clone, V: Copy, P: Copy + Ord>(keys: Vec<K>, values: Vec<V>, firsts: &[P]) -> Groups<K, V> {
+    let mut order: Vec<usize> = (0..firsts.len()).collect();
+    order.sort_unstable_by_key(|&group| firsts[group]);
+    Groups {
+        keys: order.iter().map(|&group| keys[group].clone()).collect(),
+        values: order.iter().map(|&group| values[group]).collect(),
     }
 }
 
@@ -212,23 +613,21 @@ impl Grouped {
         self.lengths = order.iter().map(|&from| self.lengths[from]).collect();
     }
 
-    /// The values of the groups side by side, each group's in the order in which they stand.
-    fn gathered<T: Plain>(&self, values: &[T]) -> Result<Vec<T>, Error> {
+    /// Which items stand where, group by group, each group's in the order in which they stand.
+    fn order(&self) -> Result<Vec<usize>, Error> {
         let mut next = Vec::with_capacity(self.lengths.len());
         let mut at = 0;
         for length in &self.lengths {
             next.push(at);
             at += *length as usize;
         }
-        let mut places = space(values.len())?;
-        places.resize(values.len(), 0);
+        let mut order = space(self.group.len())?;
+        order.resize(self.group.len(), 0);
         for (i, &group) in self.group.iter().enumerate() {
-            places[next[group]] = i;
+            order[next[group]] = i;
             next[group] += 1;
         }
-        let mut gathered = space(values.len())?;
-        gathered.extend(places.iter().map(|&i| values[i]));
-        Ok(gathered)
+        Ok(order)
     }
 }
 

@@ -54,6 +54,7 @@ impl RunPlan {
             keys: place(at.keys).cast(),
             values: place(at.values).cast(),
             n: self.n,
+            indices: place(at.indices).cast(),
             out_keys: place(at.out_keys).cast(),
             out_values: place(at.out_values).cast(),
             count: place(at.count).cast(),
@@ -72,6 +73,8 @@ impl RunPlan {
 pub(crate) struct RunPlaces {
     pub(crate) keys: usize,
     pub(crate) values: usize,
+    /// 0 for none.
+    pub(crate) indices: usize,
     pub(crate) out_keys: usize,
     pub(crate) out_values: usize,
     pub(crate) count: usize,

@@ -37,12 +37,18 @@ impl RunSimulator {
         Ok(RunSimulator { bodies: Bodies::new(options, export, types, bytes)?, facts })
     }
 
-    /// Reduces runs.
+    /// Of an export that was found by its type.
+    pub(crate) fn of_export(options: SimOptions, export: &'static Export, facts: DeviceFacts) -> Self {
+        RunSimulator { bodies: Bodies { options, export }, facts }
+    }
+
+    /// Reduces runs; the operator is told the items' positions, or these indices.
     pub(crate) fn reduce<K: Plain, E: Equality<K>, Op: Monoid>(
         &self,
         op: Runs<K, E, Op>,
         keys: &[K],
         values: &[Op::Item],
+        indices: Option<&[u32]>,
     ) -> Result<ByKey<K, Op::Output>, Error> {
         let n = keys.len() as u64;
         if n == 0 {
@@ -54,7 +60,7 @@ impl RunSimulator {
         // Arrays of one tile need no workspace, and get none.
         let mut counter = Room::filled(plan.chained().into(), bytes_of(&0_u64))?;
         let mut records = Room::filled(plan.pairs, bytes_of(&[0_u64; 2]))?;
-        let buffers = vec![
+        let mut buffers = vec![
             Buffer::read_only("keys", keys),
             Buffer::read_only("values", values),
             Buffer::writable("out_keys", &mut out_keys),
@@ -63,9 +69,11 @@ impl RunSimulator {
             counter.buffer("counter"),
             records.buffer("records"),
         ];
+        buffers.extend(indices.map(|indices| Buffer::read_only("indices", indices)));
         let at = RunPlaces {
             keys: keys.as_ptr().expose_provenance(),
             values: values.as_ptr().expose_provenance(),
+            indices: indices.map_or(0, |indices| indices.as_ptr().expose_provenance()),
             out_keys: out_keys.as_mut_ptr().expose_provenance(),
             out_values: out_values.as_mut_ptr().expose_provenance(),
             count: count.address(),

@@ -17,10 +17,20 @@ struct Access {
     epoch: u32,
     clock: u32,
     thread: u32,
+    /// An addition, which needs no order among its like.
+    adds: bool,
     site: Option<Source>,
 }
 
-const NEVER: Access = Access { epoch: 0, clock: 0, thread: 0, site: None };
+const NEVER: Access = Access { epoch: 0, clock: 0, thread: 0, adds: false, site: None };
+
+/// What an access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AccessKind {
+    Read,
+    Write,
+    Add,
+}
 
 /// The accesses to one byte that a later one may conflict with.
 #[derive(Clone, Copy)]
@@ -166,13 +176,13 @@ impl BlockMemory {
         }
     }
 
-    /// Records a read or write of `bytes` bytes by a thread, unless it conflicts with what was before.
+    /// Records an access to `bytes` bytes by a thread, unless it conflicts with what was before.
     pub(super) fn access(
         &mut self,
         thread: u32,
         address: usize,
         bytes: usize,
-        write: bool,
+        kind: AccessKind,
         site: Source,
     ) -> Result<(), Conflict> {
         let offset = address.wrapping_sub(self.start().addr());
@@ -186,7 +196,8 @@ impl BlockMemory {
         let (warp, lane) = (thread as usize / 32, thread as usize % 32);
         let known = &self.clocks[warp][lane];
         let (epoch, first_epoch) = (self.epoch, self.first_epoch);
-        let me = Access { epoch, clock: known[lane], thread, site: Some(site) };
+        let adds = kind == AccessKind::Add;
+        let me = Access { epoch, clock: known[lane], thread, adds, site: Some(site) };
         let ordered = |before: &Access| {
             before.epoch != epoch
                 || before.thread == thread
@@ -195,10 +206,13 @@ impl BlockMemory {
         let race =
             |other: &Access, wrote| Err(Conflict::Race { thread: other.thread, wrote, site: other.site });
         for byte in &mut self.bytes[offset..offset + bytes] {
-            if !ordered(&byte.write) {
+            if !(ordered(&byte.write) || adds && byte.write.adds) {
                 return race(&byte.write, true);
             }
-            if write {
+            if adds && byte.write.epoch < first_epoch {
+                return Err(Conflict::Unwritten);
+            }
+            if kind != AccessKind::Read {
                 if !ordered(&byte.read) {
                     return race(&byte.read, false);
                 }

@@ -8,7 +8,7 @@ use warpfold_monoid::Plain;
 use super::context::{Context, Meeting, Op, Source, Wait, current, running};
 use super::count::{Event, Kind};
 use super::fault::{FaultKind, Site};
-use super::memory::Conflict;
+use super::memory::{AccessKind, Conflict};
 use crate::atomic::{MemoryOrder, MemoryScope};
 use crate::shared::STATIC_LIMIT;
 use crate::warp::{Mode, Redux};
@@ -221,16 +221,20 @@ pub(crate) fn shared_untracked<T: Plain>(ptr: *mut T, len: usize) {
 }
 
 /// Checks and records an access to element `index`.
-fn shared_access<T: Plain>(ptr: *const T, len: usize, index: usize, write: bool, site: Source) {
+fn shared_access<T: Plain>(ptr: *const T, len: usize, index: usize, kind: AccessKind, site: Source) {
     let context = current();
-    let call = if write { "Shared::write" } else { "Shared::read" };
+    let (call, write) = match kind {
+        AccessKind::Read => ("Shared::read", false),
+        AccessKind::Write => ("Shared::write", true),
+        AccessKind::Add => ("Shared::add", true),
+    };
     context.step(call, site);
     if index >= len {
         context.fail(call, site, FaultKind::SharedOutOfBounds { index, len });
     }
     let thread = context.thread().linear;
     let address = ptr.wrapping_add(index).addr();
-    let conflict = context.memory().borrow_mut().access(thread, address, size_of::<T>(), write, site);
+    let conflict = context.memory().borrow_mut().access(thread, address, size_of::<T>(), kind, site);
     let kind = match conflict {
         Ok(()) => {
             // From the start of the block's memory, which is aligned to all banks.
@@ -253,16 +257,24 @@ fn shared_access<T: Plain>(ptr: *const T, len: usize, index: usize, write: bool,
 
 #[track_caller]
 pub(crate) unsafe fn shared_read<T: Plain>(ptr: *const T, len: usize, index: usize) -> T {
-    shared_access(ptr, len, index, false, Location::caller());
+    shared_access(ptr, len, index, AccessKind::Read, Location::caller());
     // SAFETY: within the array and written, as just checked.
     unsafe { ptr.add(index).read() }
 }
 
 #[track_caller]
 pub(crate) unsafe fn shared_write<T: Plain>(ptr: *mut T, len: usize, index: usize, value: T) {
-    shared_access(ptr, len, index, true, Location::caller());
+    shared_access(ptr, len, index, AccessKind::Write, Location::caller());
     // SAFETY: within the array, as just checked.
     unsafe { write(current(), ptr.add(index), value) }
+}
+
+#[track_caller]
+pub(crate) unsafe fn shared_add(ptr: *mut u32, len: usize, index: usize, value: u32) {
+    shared_access(ptr, len, index, AccessKind::Add, Location::caller());
+    let place = ptr.wrapping_add(index);
+    // SAFETY: within the array and written, as just checked; one simulated thread runs at a time.
+    unsafe { write(current(), place, place.read().wrapping_add(value)) }
 }
 
 // Global memory.

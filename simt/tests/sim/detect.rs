@@ -613,3 +613,36 @@ fn what_suspended_threads_own_is_dropped() {
     .unwrap_err();
     assert_eq!(DROPPED.load(Ordering::Relaxed), 64);
 }
+
+#[test]
+fn additions_to_shared_memory_race_with_other_accesses_alone() {
+    let run = |body: fn(u32, warpfold_simt::shared::Shared<u32>)| {
+        sim::launch(&Launch::new("adds", 1, 64), &Options::default(), move || {
+            let counts = shared!([u32; 2]);
+            let thread = thread::thread_idx_x();
+            if thread < 2 {
+                // SAFETY: a slot a thread.
+                unsafe { counts.write(thread as usize, 0) };
+            }
+            thread::sync_threads();
+            body(thread, counts);
+        })
+    };
+    let counted = run(|thread, counts| {
+        // SAFETY: written before the barrier; read behind another.
+        unsafe {
+            counts.add(thread as usize % 2, thread);
+            thread::sync_threads();
+            assert_eq!((counts.read(0), counts.read(1)), (32 * 31, 32 * 32));
+        }
+    });
+    assert!(counted.is_ok(), "{counted:?}");
+    // SAFETY: broken on purpose, as the simulator is to find.
+    let fault = run(|thread, counts| unsafe {
+        counts.add(0, 1);
+        if thread == 40 {
+            counts.read(0);
+        }
+    });
+    assert!(matches!(fault.unwrap_err().kind, FaultKind::SharedRace { .. }));
+}
