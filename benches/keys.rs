@@ -183,7 +183,7 @@ impl<'a> Bench<'a> {
         let mut host = vec![0_i64; N];
         for distinct in [10, 1000, 100_000, 10_000_000] {
             let mut random = generator();
-            let numbers: Vec<u32> = (0..N).map(|_| (random() as u64 * distinct >> 32) as u32).collect();
+            let numbers: Vec<u32> = (0..N).map(|_| ((random() as u64 * distinct) >> 32) as u32).collect();
             let mut sums = vec![(0.0, false); distinct as usize];
             numbers.iter().zip(&values).for_each(|(&number, &value)| {
                 let (sum, seen) = &mut sums[number as usize];

@@ -8,7 +8,7 @@
 //! needs to know: the sorted pairs lie in the same place whatever the number of passes.
 //!
 //! **Random keys of 64 bits**, as hashes are, differ in their upper bits already. Where all digits of long keys take about as many values,
-//! the upper ones alone are sorted by first, and [`check`] looks whether that put the whole keys into order; if it did, equal keys
+//! and these are shared out as unevenly as up to half a million different keys would, the upper ones alone are sorted by first, and [`check`] looks whether that put the whole keys into order; if it did, equal keys
 //! stand as they stood, and the passes by all digits have nothing left to do. If not, they start again from the input.
 //!
 //! Keys are compared as what they are: unsigned or signed integers, or floats, of which all NaNs become one, the last, and zeros of
@@ -308,6 +308,7 @@ pub unsafe fn offsets<K: Key, V: Payload>(params: &SortParams<K, V>, sums: Share
     grid::wait_for_previous();
     let thread = thread_idx_x();
     let (mut differ, mut least, mut most, mut digit) = (0_u32, BINS as u32, 0, 0);
+    let mut uneven = 0;
     while digit < K::DIGITS {
         nounroll();
         let bin = digit as usize * BINS + thread as usize;
@@ -318,6 +319,10 @@ pub unsafe fn offsets<K: Key, V: Payload>(params: &SortParams<K, V>, sums: Share
         differ |= ((occupied > 1) as u32) << digit;
         most = if occupied > most { occupied } else { most };
         least = if digit >= K::UPPER && occupied < least { occupied } else { least };
+        // `k` random keys share the values of a digit out with a standard deviation of `sqrt(BINS / k)` of what each would have.
+        let off = (count as u64 * BINS as u64).abs_diff(params.n);
+        let here = sync_threads_count((64 * off > params.n).into());
+        uneven += if digit >= K::UPPER { here } else { 0 };
         // SAFETY: the whole block is here.
         let before = unsafe { block::scan_exclusive(&Sum::<u32>::new(), count, None, sums) };
         // SAFETY: a place that there is.
@@ -326,8 +331,10 @@ pub unsafe fn offsets<K: Key, V: Payload>(params: &SortParams<K, V>, sums: Share
     }
     let all = (1 << K::DIGITS) - 1;
     let upper = all >> K::UPPER << K::UPPER;
-    // Do the upper digits seem to say as much as the lower ones?
-    let tries = upper != 0 && differ == all && 4 * least >= 3 * most;
+    // Do the upper digits seem to say as much as the lower ones? And are half of the counts uneven by a 64th, as those of
+    // up to half a million keys are? Among more, two are too likely to have the upper ones in common.
+    let halves = (K::DIGITS - K::UPPER) * BINS as u32 / 2;
+    let tries = upper != 0 && differ == all && 4 * least >= 3 * most && uneven >= halves;
     // One at least, so that the pairs come to where they are looked for, and floats become one where they are one key.
     let by_all = if differ == 0 { 1 } else { differ };
     if thread < steps::<K>() as u32 {
