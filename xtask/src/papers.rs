@@ -33,7 +33,7 @@ const PEAK: f64 = 4800.0;
 const OTHERS: [&str; 2] = ["operators", "scan"];
 
 /// Sections, with the records without which each is left out.
-const SECTIONS: [(&str, &[&str]); 13] = [
+const SECTIONS: [(&str, &[&str]); 14] = [
     (include_str!("papers/intro.md"), &[]),
     (include_str!("papers/timcheck.md"), &["timcheck"]),
     (include_str!("papers/keyed.md"), &["keyed", "keyed-cub"]),
@@ -46,6 +46,7 @@ const SECTIONS: [(&str, &[&str]); 13] = [
     (include_str!("papers/moderngpu.md"), &["moderngpu"]),
     (include_str!("papers/one_array.md"), &["one_array"]),
     (include_str!("papers/scans.md"), &["scans"]),
+    (include_str!("papers/counts.md"), &["counts"]),
     (include_str!("papers/errata.md"), &[]),
 ];
 
