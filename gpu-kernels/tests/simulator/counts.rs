@@ -328,7 +328,7 @@ fn transposes_are_coalesced_on_both_sides() {
 /// bank either.
 #[test]
 fn rows_through_a_tile_are_coalesced() {
-    for n in [3, 5, 7, 13] {
+    for n in [5, 7, 9, 13] {
         let m = 2 * THREADS as usize;
         let (items, mut output) = (numbers(n * m), vec![0; m]);
         let buffers = vec![Buffer::read_only("items", &items), Buffer::writable("output", &mut output)];
