@@ -64,7 +64,7 @@ struct Flagged {
     in_range: bool,
 }
 
-// Results of two parts have no other ABI.
+// SAFETY: the intrinsics' own signatures; they touch no memory. Results of two parts have no other ABI.
 unsafe extern "unadjusted" {
     #[link_name = "llvm.nvvm.shfl.sync.up.i32p"]
     safe fn shfl_up_flagged(mask: u32, value: u32, b: u32, c: u32) -> Flagged;
