@@ -44,7 +44,7 @@ const PIECE: u64 = 1 << 12;
 pub struct SimOptions {
     /// In which order blocks, warps and lanes run.
     pub schedule: Schedule,
-    /// How many blocks are on the device at once under [`Schedule::Concurrent`].
+    /// How many blocks are on the device at once under [`Schedule::Concurrent`] and [`Schedule::Late`].
     pub resident_blocks: usize,
     /// Bytes of stack for each simulated thread. An operator that overflows it crashes the process.
     pub stack_bytes: usize,

@@ -106,13 +106,13 @@ impl<T: Worth, const C: bool, const W: usize> Monoid for Grouping<T, C, W> {
 /// will; scans keep the order all the same.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-struct Join<const ANY: bool>;
+struct Join<const ANY: bool, const WORDS: usize>;
 
 // SAFETY: no bytes.
-unsafe impl<const ANY: bool> Plain for Join<ANY> {}
+unsafe impl<const ANY: bool, const W: usize> Plain for Join<ANY, W> {}
 
-impl<const ANY: bool> Monoid for Join<ANY> {
-    type Item = [i32; 2];
+impl<const ANY: bool, const W: usize> Monoid for Join<ANY, W> {
+    type Item = [i32; W];
     type Acc = [i32; 2];
     type Output = [i32; 2];
     type Empty = GivesIdentity;
@@ -121,8 +121,8 @@ impl<const ANY: bool> Monoid for Join<ANY> {
     fn identity(&self) -> [i32; 2] {
         [1, 0]
     }
-    fn lift(&self, item: [i32; 2], _index: u64) -> [i32; 2] {
-        item
+    fn lift(&self, item: [i32; W], _index: u64) -> [i32; 2] {
+        [item[0], item[1]]
     }
     fn combine(&self, left: [i32; 2], right: [i32; 2]) -> [i32; 2] {
         if left[1] + 1 == right[0] { [left[0], right[1]] } else { [-9, -9] }
@@ -145,8 +145,10 @@ scan_kernels! {
     wide => Wide,
     triples => Triples,
     same => Same,
-    join => Join<false>,
-    join_any => Join<true>,
+    join => Join<false, 2>,
+    join_any => Join<true, 2>,
+    join_wide => Join<false, 64>,
+    join_wide_any => Join<true, 64>,
     sum => Sum<u32>,
     argmax => ArgMax<f32>,
 }
@@ -373,32 +375,40 @@ fn a_result_depends_on_no_item_behind_it_and_exclusive_ones_are_inclusive_ones()
 /// NC06 of `cases.json`: intervals that touch, from the left and from the right.
 #[test]
 fn no_operand_is_lost_repeated_or_moved() {
-    touching(Join::<false>);
-}
-
-#[test]
-fn nor_where_tiles_take_whatever_they_find() {
-    touching(Join::<true>);
-}
-
-fn touching<const ANY: bool>(op: Join<ANY>) {
-    let tile = Tiling::of::<Join<ANY>>().tile() as usize;
-    for (seed, n) in [(1, 571), (2, 600), (3, 40 * tile + 17), (4, 70 * tile)] {
-        let items: Vec<[i32; 2]> = (0..n as i32).map(|i| [i, i]).collect();
-        // Many at once look back over more than one window.
-        let resident_blocks = if n > 50 * tile { 60 } else { 3 };
-        let scanner = resident(seed, resident_blocks).scanner(op).unwrap();
-        let left = scanner.scan(&items).unwrap();
-        assert!(left.iter().enumerate().all(|(i, &found)| found == [0, i as i32]), "{n} items");
-        // From the right items that commute are pushed as from the left.
-        if !ANY {
-            let right = scanner.reverse().scan(&items).unwrap();
-            let expected = |i: usize| [i as i32, n as i32 - 1];
-            assert!(right.iter().enumerate().all(|(i, &found)| found == expected(i)), "{n} items");
-        }
-        let initial = scanner.with_initial([-3, -1]).scan(&items).unwrap();
-        assert!(initial.iter().enumerate().all(|(i, &found)| found == [-3, i as i32]), "{n} items");
+    let tile = Tiling::of::<Join<false, 2>>().tile() as usize;
+    for (seed, n) in [(1, 571), (2, 600), (3, 40 * tile + 17)] {
+        touching(Join::<false, 2>, &resident(seed, 3), n);
+        touching(Join::<true, 2>, &resident(seed, 3), n);
     }
+}
+
+/// All tiles that there is room for say what they have before the first one does: in any order they look back over more
+/// than two windows of 32, in the fixed one over more than two groups.
+#[test]
+fn nor_where_the_first_tile_is_the_last_to_tell() {
+    let tile = Tiling::of::<Join<true, 64>>();
+    assert_eq!((tile.threads, tile.tile()), (64, 128), "few stacks");
+    let options =
+        SimOptions { schedule: Schedule::Late { seed: 5 }, resident_blocks: 128, ..SimOptions::default() };
+    let engine = Engine::sim_with(options);
+    engine.load(Kernels { table: &TABLE, modules: &[] });
+    touching(Join::<true, 64>, &engine, 131 * 128 + 9);
+    touching(Join::<false, 64>, &engine, 131 * 128 + 9);
+}
+
+fn touching<const ANY: bool, const W: usize>(op: Join<ANY, W>, engine: &Engine, n: usize) {
+    let items: Vec<[i32; W]> = (0..n as i32).map(|i| [i; W]).collect();
+    let scanner = engine.scanner(op).unwrap();
+    let left = scanner.scan(&items).unwrap();
+    assert!(left.iter().enumerate().all(|(i, &found)| found == [0, i as i32]), "{n} items");
+    // From the right items that commute are pushed as from the left.
+    if !ANY {
+        let right = scanner.reverse().scan(&items).unwrap();
+        let expected = |i: usize| [i as i32, n as i32 - 1];
+        assert!(right.iter().enumerate().all(|(i, &found)| found == expected(i)), "{n} items");
+    }
+    let initial = scanner.with_initial([-3, -1]).scan(&items).unwrap();
+    assert!(initial.iter().enumerate().all(|(i, &found)| found == [-3, i as i32]), "{n} items");
 }
 
 /// Results that make no vector.

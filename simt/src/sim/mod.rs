@@ -108,6 +108,12 @@ pub enum Schedule {
         /// Where the random order starts from.
         seed: u64,
     },
+    /// The same, but one block at a time is late: it runs before any other up to its first barrier, so that a number that it
+    /// draws there is the lowest, and not again until all others that are on the device wait in vain.
+    Late {
+        /// Where the random order starts from.
+        seed: u64,
+    },
 }
 
 /// How to run a launch.
@@ -117,7 +123,7 @@ pub struct Options {
     pub schedule: Schedule,
     /// The buffers that the kernel may touch. If there are any, every access to global memory must lie in one.
     pub buffers: Vec<Buffer>,
-    /// How many blocks are on the device at once under [`Schedule::Concurrent`].
+    /// How many blocks are on the device at once under [`Schedule::Concurrent`] and [`Schedule::Late`].
     pub resident_blocks: usize,
     /// How often a thread may poll, with nothing changing anywhere, until that counts as a deadlock.
     pub spin_limit: u32,

@@ -73,6 +73,20 @@ struct Slot {
 /// A fault is recorded in the context: stop everything.
 struct Stop;
 
+/// The slot of the block that is late, under [`Schedule::Late`].
+#[derive(Clone, Copy, PartialEq)]
+enum Late {
+    /// None is.
+    Nobody,
+    /// It runs, and no other does, up to its first barrier.
+    First(usize),
+    /// All others run before it.
+    Last(usize),
+}
+
+/// After how many turns in vain a slot, of those that are there, the late block goes on: turns are drawn at random.
+const PATIENCE: u64 = 8;
+
 pub(super) fn run(launch: &Launch, options: &Options, kernel: &(dyn Fn() + Sync)) -> Result<Report, Fault> {
     let refuse = |reason: String| Fault {
         kernel: launch.name.clone(),
@@ -94,7 +108,7 @@ pub(super) fn run(launch: &Launch, options: &Options, kernel: &(dyn Fn() + Sync)
     let (seed, concurrent) = match options.schedule {
         Schedule::Sequential => (None, false),
         Schedule::Seeded(seed) => (Some(seed), false),
-        Schedule::Concurrent { seed } => (Some(seed), true),
+        Schedule::Concurrent { seed } | Schedule::Late { seed } => (Some(seed), true),
     };
     let most = if concurrent { options.resident_blocks.clamp(1, stack::MAX_STACKS / threads) } else { 1 };
     let resident = most.min(usize::try_from(blocks).unwrap_or(most));
@@ -112,6 +126,7 @@ pub(super) fn run(launch: &Launch, options: &Options, kernel: &(dyn Fn() + Sync)
         started: 0,
         stride: 1,
         first: 0,
+        late: Late::Nobody,
         slots: (0..resident).map(|i| Slot::new(launch, threads, i)).collect(),
         report: Report { blocks, threads: blocks * threads as u64, ..Report::default() },
     };
@@ -143,6 +158,7 @@ struct Grid<'a> {
     // Blocks start in the order `first`, `first + stride`, ... modulo their number, to which the stride is coprime.
     first: u64,
     stride: u64,
+    late: Late,
     slots: Vec<Slot>,
     report: Report,
 }
@@ -166,9 +182,19 @@ impl Grid<'_> {
                 Some(random) => random.below(self.slots.len()),
                 None => next_slot,
             };
+            let late = self.late;
+            let runs = |i: usize| match late {
+                Late::Nobody => true,
+                Late::First(slot) => i == slot,
+                Late::Last(slot) => i != slot,
+            };
             let mut candidates = (from..self.slots.len()).chain(0..from);
-            let Some(slot) = candidates.find(|&i| self.slots[i].active) else {
-                return Ok(());
+            let Some(slot) = candidates.find(|&i| self.slots[i].active && runs(i)) else {
+                if late == Late::Nobody {
+                    return Ok(());
+                }
+                self.late = Late::Nobody;
+                continue;
             };
             next_slot = (slot + 1) % self.slots.len();
             let from = match &mut self.random {
@@ -185,6 +211,14 @@ impl Grid<'_> {
             self.turn(slot, warp)?;
             if only_polls && self.context.progress.get() == progress {
                 idle_turns += 1;
+                let in_vain = match self.late {
+                    Late::Nobody => false,
+                    Late::First(_) => true,
+                    Late::Last(_) => idle_turns > PATIENCE * self.slots.len() as u64,
+                };
+                if in_vain {
+                    (self.late, idle_turns) = (Late::Nobody, 0);
+                }
                 if idle_turns > spin_limit {
                     return Err(self.deadlock());
                 }
@@ -195,11 +229,17 @@ impl Grid<'_> {
     }
 
     /// Puts the next block of the grid into a slot, if there is one left.
-    fn start(&mut self, slot: usize) {
-        let slot = &mut self.slots[slot];
+    fn start(&mut self, number: usize) {
+        let slot = &mut self.slots[number];
+        if self.late == Late::First(number) || self.late == Late::Last(number) {
+            self.late = Late::Nobody;
+        }
         if self.started == self.blocks {
             slot.active = false;
             return;
+        }
+        if matches!(self.context.options.schedule, Schedule::Late { .. }) && self.late == Late::Nobody {
+            self.late = Late::First(number);
         }
         let order = u128::from(self.first) + u128::from(self.started) * u128::from(self.stride);
         let block = (order % u128::from(self.blocks)) as u64;
@@ -285,6 +325,9 @@ impl Grid<'_> {
         if slot.at_barrier as usize == self.threads && slot.pass_barrier() {
             self.report.barriers += 1;
             self.context.changed();
+            if self.late == Late::First(number) {
+                self.late = Late::Last(number);
+            }
             return Ok(());
         }
         if slot.diagnose(self.context) { Err(Stop) } else { Err(self.deadlock()) }

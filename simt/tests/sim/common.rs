@@ -32,7 +32,8 @@ impl<T> Ptr<T> {
 pub fn schedules() -> impl Iterator<Item = Schedule> {
     let seeded = (0..4).map(Schedule::Seeded);
     let concurrent = (0..4).map(|seed| Schedule::Concurrent { seed });
-    [Schedule::Sequential].into_iter().chain(seeded).chain(concurrent)
+    let late = (0..2).map(|seed| Schedule::Late { seed });
+    [Schedule::Sequential].into_iter().chain(seeded).chain(concurrent).chain(late)
 }
 
 /// Runs a kernel that must not fail.
