@@ -4,7 +4,7 @@
 use std::ptr;
 
 use warpfold::{
-    ArgMax, Compose, Engine, Error, Max, Monoid, Product, Scanner, SegmentPlan, Sum,
+    ArgMax, Compose, Engine, Error, Max, Monoid, Plain, Product, Reducer, Scanner, SegmentPlan, Sum,
     cuda::{
         DeviceArray, DeviceView, DeviceViewMut, StreamRef,
         cust::{
@@ -170,40 +170,129 @@ fn rows_columns_and_places_of_their_own() {
     }
 }
 
+/// How often each stream scans.
+const ROUNDS: usize = 1000;
+/// Scans at a time.
+const STREAMS: usize = 64;
+
+/// What a stream scans in each round: at the end, the sums of all rounds' results, bit by bit, are what the CPU's are.
+struct Strand<'a, Op: Monoid> {
+    scanner: Scanner<Op>,
+    items: DeviceView<'a, Op::Item>,
+    results: DeviceArray<Op::Output>,
+    expected: u64,
+}
+
+/// A strand, whatever it scans.
+trait Scans {
+    /// Scans once, and adds up the results as 64-bit numbers.
+    ///
+    /// # Safety
+    ///
+    /// The strand and the sum are left alone until the stream has been waited for.
+    unsafe fn go(&mut self, add: &Reducer<Sum<u64>>, sum: &mut DeviceViewMut<'_, u64>, stream: &Stream);
+    fn expected(&self) -> u64;
+}
+
+impl<'a, Op: Monoid<Item: Data>> Strand<'a, Op> {
+    fn new(
+        gpu: &Engine,
+        op: Op,
+        form: impl Fn(&Scanner<Op>) -> Scanner<Op>,
+        items: &'a Items<Op::Item>,
+    ) -> Self {
+        let expected = form(&Engine::cpu().scanner(op).unwrap()).scan(&items.host).unwrap();
+        let words = bytes(&expected).as_chunks::<8>().0;
+        Strand {
+            scanner: form(&gpu.scanner(op).unwrap()),
+            items: items.device.view(),
+            // SAFETY: written before they are read.
+            results: unsafe { DeviceArray::uninit(gpu, items.host.len()).unwrap() },
+            expected: words.iter().fold(0, |sum, &word| sum.wrapping_add(u64::from_le_bytes(word))),
+        }
+    }
+}
+
+impl<Op: Monoid> Scans for Strand<'_, Op> {
+    unsafe fn go(&mut self, add: &Reducer<Sum<u64>>, sum: &mut DeviceViewMut<'_, u64>, stream: &Stream) {
+        let words = (self.results.view().len() as usize * size_of::<Op::Output>() / 8) as u64;
+        // SAFETY: the caller's promise; the results' own bytes.
+        unsafe {
+            self.scanner.enqueue(&self.items, &mut self.results, stream).unwrap();
+            let words = DeviceView::<u64>::from_raw(self.results.address(), words);
+            add.reduce_into(&words, sum, stream).unwrap();
+        }
+    }
+
+    fn expected(&self) -> u64 {
+        self.expected
+    }
+}
+
+/// Items here and there.
+struct Items<T: Plain> {
+    host: Vec<T>,
+    device: DeviceArray<T>,
+}
+
+impl<T: Data> Items<T> {
+    fn new(gpu: &Engine, n: usize) -> Self {
+        let host = ordinary(n, n as u64);
+        Items { device: DeviceArray::from_slice(gpu, &host).unwrap(), host }
+    }
+}
+
+/// 64 000 scans of many kinds and lengths, 64 at a time, beside one that fills the device again and again.
 #[test]
 fn many_streams_at_once_never_hang_and_never_differ() {
     let Some(gpu) = gpu() else { return };
     let _context = Context::new(Device::get_device(0).unwrap()).unwrap();
-    let (sums, maps) = (gpu.scanner(Sum::<f64>::new()).unwrap(), gpu.scanner(Compose::<f32>::new()).unwrap());
-    let n = 150_001;
-    let (items, functions): (Vec<f64>, Vec<_>) = (ordinary(n, 1), ordinary(n, 2));
-    let expected_sums = Engine::cpu().scanner(Sum::<f64>::new()).unwrap().scan(&items).unwrap();
-    let expected_maps = Engine::cpu().scanner(Compose::<f32>::new()).unwrap().scan(&functions).unwrap();
-    let items = DeviceArray::from_slice(&gpu, &items).unwrap();
-    let functions = DeviceArray::from_slice(&gpu, &functions).unwrap();
-    let streams: Vec<Stream> =
-        (0..64).map(|_| Stream::new(StreamFlags::NON_BLOCKING, None).unwrap()).collect();
-    // SAFETY: written before they are read.
-    let mut outputs: Vec<_> = (0..64)
-        .map(|_| unsafe { (DeviceArray::uninit(&gpu, n).unwrap(), DeviceArray::uninit(&gpu, n).unwrap()) })
-        .collect();
-    for round in 0..8 {
-        for _ in 0..2 {
-            for (stream, (sum, map)) in streams.iter().zip(&mut outputs) {
-                // SAFETY: left alone until the streams have been waited for.
-                unsafe {
-                    sums.enqueue(&items, sum, stream).unwrap();
-                    maps.enqueue(&functions, map, stream).unwrap();
-                }
+    let lengths = [150_002, 7168 * 33 + 6, 40_000, 7168 * 2];
+    let doubles = lengths.map(|n| Items::<f64>::new(&gpu, n));
+    let maps = lengths.map(|n| Items::new(&gpu, n));
+    let singles = lengths.map(|n| Items::<f32>::new(&gpu, n));
+    let numbers = lengths.map(|n| Items::<i32>::new(&gpu, n));
+    let small = lengths.map(|n| Items::<u8>::new(&gpu, n));
+    let strands = (0..STREAMS).map(|k| -> Box<dyn Scans + '_> {
+        let at = k / 6 % 4;
+        match k % 6 {
+            0 => Box::new(Strand::new(&gpu, Sum::<f64>::new(), Clone::clone, &doubles[at])),
+            1 => Box::new(Strand::new(&gpu, Compose::<f32>::new(), Clone::clone, &maps[at])),
+            2 => Box::new(Strand::new(&gpu, Sum::<f32>::new(), Scanner::reverse, &singles[at])),
+            3 => Box::new(Strand::new(&gpu, Sum::<i32>::new(), Clone::clone, &numbers[at])),
+            4 => Box::new(Strand::new(&gpu, Sum::<u8, u64>::new(), Scanner::exclusive, &small[at])),
+            _ => Box::new(Strand::new(&gpu, Max::<f32>::new(), Clone::clone, &singles[at])),
+        }
+    });
+    let mut strands: Vec<_> = strands.collect();
+    let stream = || Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
+    let (streams, beside): (Vec<Stream>, Stream) = ((0..STREAMS).map(|_| stream()).collect(), stream());
+    let add = gpu.reducer(Sum::<u64>::new()).unwrap();
+    let sums = DeviceArray::from_slice(&gpu, &vec![0_u64; STREAMS * ROUNDS]).unwrap();
+    let (long, sum) = (Items::<f32>::new(&gpu, 1 << 24), gpu.scanner(Sum::<f32>::new()).unwrap());
+    // SAFETY: nobody reads them.
+    let mut others = unsafe { DeviceArray::<f32>::uninit(&gpu, 1 << 24).unwrap() };
+    for round in 0..ROUNDS {
+        // SAFETY: all are left alone until the streams have been waited for; each sum has a place.
+        unsafe {
+            if round % 8 == 0 {
+                sum.enqueue(&long.device, &mut others, &beside).unwrap();
+            }
+            for (k, (stream, strand)) in streams.iter().zip(&mut strands).enumerate() {
+                let at = sums.address() + 8 * (round * STREAMS + k) as u64;
+                strand.go(&add, &mut DeviceViewMut::from_raw(at, 1), stream);
             }
         }
-        streams.iter().for_each(|stream| stream.synchronize().unwrap());
-        for (k, (sum, map)) in outputs.iter().enumerate() {
-            if (k + round) % 4 == 0 {
-                assert!(bytes(&sum.to_vec().unwrap()) == bytes(&expected_sums), "round {round}, stream {k}");
-                assert!(bytes(&map.to_vec().unwrap()) == bytes(&expected_maps), "round {round}, stream {k}");
-            }
-        }
+    }
+    streams.iter().chain([&beside]).for_each(|stream| stream.synchronize().unwrap());
+    for (at, found) in sums.to_vec().unwrap().into_iter().enumerate() {
+        assert_eq!(
+            found,
+            strands[at % STREAMS].expected(),
+            "round {}, stream {}",
+            at / STREAMS,
+            at % STREAMS
+        );
     }
 }
 

@@ -365,7 +365,7 @@ macro_rules! scan_kernels {
 /// As [`scan_kernels!`](crate::scan_kernels), beside which they stand: without them, scans of short rows, of columns and of
 /// segments are right, and slower. Each line emits the entry points `NAME__rows_forward` and `NAME__segments_forward`
 /// (see [`scan::segments`](crate::scan::segments)), `NAME__columns_forward`
-/// ([`scan::columns`](crate::scan::columns)), and the same three with `reverse`.
+/// and `NAME__narrow_forward` ([`scan::columns`](crate::scan::columns)), and the same four with `reverse`.
 #[macro_export]
 macro_rules! scan_line_kernels {
     ($(#[$meta:meta])* $vis:vis static $table:ident: $($name:ident => $op:ty),+ $(,)?) => {
@@ -380,6 +380,8 @@ macro_rules! scan_line_kernels {
                 $crate::__scan_line_entry!($name, $op, segments::SegmentParams, segments_reverse, cells_bounds);
                 $crate::__scan_line_entry!($name, $op, columns::ColumnParams, columns_forward, launch_bounds);
                 $crate::__scan_line_entry!($name, $op, columns::ColumnParams, columns_reverse, launch_bounds);
+                $crate::__scan_line_entry!($name, $op, columns::ColumnParams, narrow_forward, narrow_bounds);
+                $crate::__scan_line_entry!($name, $op, columns::ColumnParams, narrow_reverse, narrow_bounds);
             };
         )+
 
@@ -395,6 +397,8 @@ macro_rules! scan_line_kernels {
                     $crate::__scan_line_simulated!($op, segments_reverse),
                     $crate::__scan_line_simulated!($op, columns_forward),
                     $crate::__scan_line_simulated!($op, columns_reverse),
+                    $crate::__scan_line_simulated!($op, narrow_forward),
+                    $crate::__scan_line_simulated!($op, narrow_reverse),
                 ]),
             )+],
         };
@@ -460,15 +464,36 @@ macro_rules! __scan_line_body {
             $crate::scan::segments::mark_words::<$op>()
         )
     };
+    ($op:ty, narrow_forward, $params:expr) => {
+        $crate::__scan_columns_body!($op, narrow_forward, $params, narrow_values, stage_words)
+    };
+    ($op:ty, narrow_reverse, $params:expr) => {
+        $crate::__scan_columns_body!($op, narrow_reverse, $params, narrow_values, stage_words)
+    };
     ($op:ty, $kernel:ident, $params:expr) => {
+        $crate::__scan_columns_body!($op, $kernel, $params, values, no_words)
+    };
+}
+
+/// The same of columns.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __scan_columns_body {
+    ($op:ty, $kernel:ident, $params:expr, $values:ident, $words:ident) => {
         $crate::scan::columns::$kernel::<
             $op,
             { $crate::__vector!($op) },
             { $crate::scan::vectors::<$op>(size_of::<<$op as $crate::monoid::Monoid>::Item>()) },
+            { $crate::monoid::tree::vector_len(size_of::<<$op as $crate::monoid::Monoid>::Output>()) },
         >(
             $params,
-            $crate::__accs!($op, $crate::scan::columns::values::<$op>()),
-            $crate::simt::shared!([u64; 1]),
+            $crate::scan::Room {
+                stage: $crate::simt::shared!(
+                    [$crate::scan::Word; { $crate::scan::columns::$words::<$op>() }]
+                ),
+                sums: $crate::__accs!($op, $crate::scan::columns::$values::<$op>()),
+                drawn: $crate::simt::shared!([u64; 1]),
+            },
         )
     };
 }

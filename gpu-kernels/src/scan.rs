@@ -25,13 +25,14 @@ use warpfold_simt::{
     atomic::{self, Gpu, Relaxed},
     global::{self, hint::NoAllocate},
     grid,
-    hint::{cold_path, nounroll},
+    hint::{cold_path, mul_hi, nounroll, opaque},
     shared::Shared,
     thread::{block_idx_x, grid_dim_x, sync_threads, thread_idx_x},
     warp::{FULL, shuffle_down, shuffle_idx, shuffle_up, sync_warp, warp_vote_ballot},
 };
 
 pub mod columns;
+mod copy;
 pub mod segments;
 
 pub use crate::segments::tile::Word;
@@ -606,6 +607,32 @@ fn item<T: Plain, const V: usize, const U: usize, const REVERSE: bool>(vectors: 
     vectors[i / V][i % V]
 }
 
+/// An item, of which the compiler does not know that it has seen it: what has been computed from it, such as its
+/// conversion to a wider type, is computed again rather than kept.
+#[inline(always)]
+fn unrelated<T: Copy>(item: T) -> T {
+    if !cfg!(target_arch = "nvptx64") || size_of::<T>() != 4 {
+        return item;
+    }
+    // SAFETY: 4 bytes either way; what is not there is any bits of a register, as `load_if` has it on the device.
+    unsafe { core::mem::transmute_copy(&opaque(core::mem::transmute_copy(&item))) }
+}
+
+/// What [`quotient`] multiplies by in place of dividing by `divisor`, at least 2.
+#[inline(always)]
+fn inverse(divisor: u32) -> u32 {
+    (u32::MAX / divisor).wrapping_add(1)
+}
+
+/// The quotient of a number and of what [`inverse`] was told, of a product less than 2^32.
+///
+/// With the upper half of a product of 64 bits in its place, kernels that CUDA 13.0's `ptxas` had assembled stopped at an illegal
+/// instruction on an H200.
+#[inline(always)]
+fn quotient(number: u32, inverse: u32) -> u32 {
+    mul_hi(number, inverse)
+}
+
 /// Scans the values of the first `present` of `width` lanes, by distances of 1, 2, 4, ...
 ///
 /// # Safety
@@ -1053,6 +1080,9 @@ fn place<T, const REVERSE: bool>(lane: u32, i: u32, strip: u32) -> usize {
 /// The same of the item that lies at `m` in memory.
 #[inline(always)]
 fn place_of<T>(m: u32, strip: u32) -> usize {
+    if pitch::<T>(strip as usize) == strip as usize {
+        return m as usize;
+    }
     (m / strip) as usize * pitch::<T>(strip as usize) + (m % strip) as usize
 }
 

@@ -21,7 +21,11 @@
 
 use std::{fmt, ptr};
 
-use warpfold_gpu_kernels::scan::{Rows, ScanParams, columns::ColumnParams, segments::SegmentParams};
+use warpfold_gpu_kernels::scan::{
+    Rows, ScanParams,
+    columns::ColumnParams,
+    segments::{Packing, SegmentParams},
+};
 use warpfold_monoid::{Monoid, Plain, scan::Form};
 
 use crate::{
@@ -115,7 +119,7 @@ impl<A: Plain> Setting<A> {
         let Memory { input, output, counter, records, capacity } = memory;
         let (exclusive, has_initial) = (self.form.exclusive.into(), self.initial.is_some().into());
         let initial = self.initial.unwrap_or_else(|| op.identity());
-        let segments = |len, n, bounds: Option<Bounds>, rows, segments| SegmentParams {
+        let segments = |len, n, bounds: Option<Bounds>, packing: Packing, segments| SegmentParams {
             input,
             output,
             len,
@@ -131,20 +135,20 @@ impl<A: Plain> Setting<A> {
             counter,
             records,
             capacity,
-            rows,
+            rows: packing.rows,
             exclusive,
             has_initial,
-            padding: 0,
+            unit: packing.unit,
             initial,
             op,
         };
         match (*work, plan.strategy) {
             (Work::Segments { len, segments: bounds }, _) => {
                 let count = if let Count::Known(count) = bounds.count { count } else { 0 };
-                Params::Segments(segments(len, 0, Some(bounds), 0, count))
+                Params::Segments(segments(len, 0, Some(bounds), Packing { rows: 0, unit: 0 }, count))
             }
-            (Work::Lines(lines), Strategy::Rows(rows)) => {
-                Params::Segments(segments(lines.items(), lines.n, None, rows, lines.count))
+            (Work::Lines(lines), Strategy::Rows(packing)) => {
+                Params::Segments(segments(lines.items(), lines.n, None, packing, lines.count))
             }
             (Work::Lines(lines), Strategy::Columns(shape)) => Params::Columns(ColumnParams {
                 input,

@@ -34,6 +34,30 @@ pub fn opaque(value: u32) -> u32 {
     value
 }
 
+/// The upper half of a product, by one instruction.
+#[inline(always)]
+pub fn mul_hi(a: u32, b: u32) -> u32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let high: u32;
+        // SAFETY: arithmetic alone.
+        unsafe {
+            core::arch::asm!(
+                "mul.hi.u32 {}, {}, {};",
+                out(reg32) high,
+                in(reg32) a,
+                in(reg32) b,
+                options(pure, nomem, nostack, preserves_flags)
+            )
+        }
+        high
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        ((u64::from(a) * u64::from(b)) >> 32) as u32
+    }
+}
+
 /// The value itself, which is there from here on: what it is computed from is not kept for later instead.
 #[inline(always)]
 pub fn pinned(value: u32) -> u32 {

@@ -11,17 +11,23 @@ use core::{marker::PhantomData, mem::MaybeUninit};
 use warpfold_monoid::{
     Monoid, Plain,
     scan::{GROUP, LANES, Reversed, Tiling},
+    tree::vector_len,
 };
 use warpfold_simt::{
     global::{self, hint::NoAllocate},
     grid,
     hint::{nounroll, opaque},
-    shared::Shared,
+    shared::STATIC_LIMIT,
     thread::{block_idx_x, sync_threads, thread_idx_x},
     warp::{FULL, shuffle_idx, warp_vote_ballot},
 };
 
-use super::{Ledger, Place, draw, look_back, neighbours, peek, publish, record, record_pairs, value_tag};
+use super::{
+    Ledger, Place, Room, Word,
+    copy::{empty, fill},
+    draw, get, inverse, look_back, neighbours, peek, publish, put, quotient, record, record_pairs, unrelated,
+    value_tag,
+};
 
 /// The parameters of the kernels. The host fills it, the kernel receives it by value.
 #[repr(C)]
@@ -57,7 +63,7 @@ pub struct ColumnParams<Op: Monoid> {
     pub op: Op,
 }
 
-/// What a block's threads have: powers of two, whose product is [`THREADS`].
+/// What a block's threads have: powers of two, whose product is [`THREADS`] or, of narrow columns, [`NARROW_THREADS`].
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -70,19 +76,128 @@ pub struct Shape {
 }
 
 /// Bytes of stack that an entry may use: strips in registers leave few for a look-back.
-pub const STACK: u32 = 128;
+pub const STACK: u32 = 256;
 
 /// Threads of a block.
 pub const THREADS: u32 = 512;
 
+/// Those of a block that has all columns there are side by side, and so items that lie side by side: it reads and writes them by
+/// way of shared memory, where a column's own would be a few bytes here and there.
+pub const NARROW_THREADS: u32 = 256;
+
+/// Columns side by side that are narrow, at most: of more, and a window of each would still make a block, 32 bytes of each of
+/// their items are read at a time.
+const NARROW: u64 = (NARROW_THREADS / LANES) as u64 - 1;
+
 impl Shape {
-    /// That of columns of `n` items, `inner` of them side by side, cut by a tiling.
-    pub const fn new(tiling: Tiling, n: u64, inner: u64) -> Shape {
-        let strips = n.div_ceil(tiling.strip as u64);
+    /// That of columns of `n` items, `inner` of them side by side.
+    pub const fn of<Op: Monoid>(n: u64, inner: u64) -> Shape {
+        let strips = n.div_ceil(Tiling::of::<Op>().strip as u64);
         let strips = if strips < LANES as u64 { (strips as u32).next_power_of_two() } else { LANES };
-        let most = THREADS / strips;
+        let narrow = inner <= NARROW && stages::<Op>();
+        let most = if narrow { NARROW_THREADS } else { THREADS } / strips;
         let columns = if inner < most as u64 { (inner as u32).next_power_of_two() } else { most };
         Shape { columns, strips, sets: most / columns }
+    }
+
+    /// Threads of its blocks.
+    pub const fn threads(&self) -> u32 {
+        self.columns * self.strips * self.sets
+    }
+
+    /// Is it one of narrow columns?
+    pub const fn is_narrow(&self) -> bool {
+        self.threads() < THREADS
+    }
+}
+
+/// Words of shared memory for the items of narrow columns, and later for the results.
+pub const fn stage_words<Op: Monoid>() -> usize {
+    if stages::<Op>() { narrow_words::<Op>() } else { 1 }
+}
+
+/// Of columns that are not narrow: they do without.
+pub const fn no_words<Op: Monoid>() -> usize {
+    1
+}
+
+const fn narrow_words<Op: Monoid>() -> usize {
+    let strip = Tiling::of::<Op>().strip as usize;
+    let (items, results) = (narrow_bytes::<Op::Item>(strip), narrow_bytes::<Op::Output>(strip));
+    (if items > results { items } else { results }).div_ceil(size_of::<Word>())
+}
+
+/// Bytes of all strips of as many columns as take the most: two more vectors than a strip has for each, at most.
+const fn narrow_bytes<T>(strip: usize) -> usize {
+    NARROW_THREADS as usize * (strip + 2 * vector_len(size_of::<T>())) * size_of::<T>()
+}
+
+/// Is there room for narrow columns in shared memory, and are strips held in registers?
+const fn stages<Op: Monoid>() -> bool {
+    let bytes =
+        narrow_words::<Op>() * size_of::<Word>() + values_of(NARROW_THREADS) * size_of::<Op::Acc>() + 64;
+    fits::<Op>() && is_held::<Op>() && bytes <= STATIC_LIMIT
+}
+
+/// The places of a narrow block's items in shared memory. Items of a strip of all columns are a group; groups are an odd number of
+/// times as many places apart as columns, rounded up to a power of two: so threads find theirs in different banks.
+#[derive(Clone, Copy)]
+struct Places<const REVERSE: bool> {
+    /// Items of a group, and places.
+    group: u32,
+    pitch: u32,
+    /// Items of a set of columns, or of all windows of a block, and how many groups that is at most.
+    unit: u32,
+    groups: u32,
+}
+
+impl<const REVERSE: bool> Places<REVERSE> {
+    #[inline(always)]
+    fn new<T>(inner: u32, columns: u32, strip: u32, unit: u32, groups: u32) -> Self {
+        let vector = vector_len(size_of::<T>()) as u32;
+        let step = if columns > vector { columns } else { vector };
+        let group = strip * inner;
+        Places { group, pitch: (group.div_ceil(step) | 1) * step, unit, groups }
+    }
+
+    /// That of item `i`, in the order of memory, given what divides by a unit and a group.
+    #[inline(always)]
+    fn of(&self, i: u32, (by_unit, by_group): (u32, u32)) -> usize {
+        let Places { group, pitch, unit, groups } = *self;
+        let set = quotient(i, by_unit);
+        let within = i - set * unit;
+        let more = pitch - group;
+        let over = if REVERSE {
+            groups * group - unit + (groups - 1 - quotient(unit - 1 - within, by_group)) * more
+        } else {
+            quotient(within, by_group) * more
+        };
+        (set * groups * pitch + within + over) as usize
+    }
+
+    /// That of the first item of a column's strip, and how far the next one is.
+    #[inline(always)]
+    fn strip(&self, set: u32, group: u32, column: u32, inner: u32) -> (u32, i32) {
+        let first = set * self.groups * self.pitch;
+        if REVERSE {
+            let groups = self.groups - group;
+            let last = first + groups * self.group + (groups - 1) * (self.pitch - self.group);
+            (last - inner + column, -(inner as i32))
+        } else {
+            (first + group * self.pitch + column, inner as i32)
+        }
+    }
+
+    /// Are vectors of so many items that lie side by side in memory vectors there too?
+    #[inline(always)]
+    fn by_vectors(&self, head: u32, vector: u32) -> bool {
+        head == 0 && self.unit.is_multiple_of(vector) && self.group.is_multiple_of(vector)
+    }
+
+    /// What [`of`](Self::of) is told: products with them are quotients.
+    #[inline(always)]
+    fn inverses(&self) -> (u32, u32) {
+        (inverse(self.unit), inverse(self.group))
     }
 }
 
@@ -99,7 +214,16 @@ pub const fn fits<Op: Monoid>() -> bool {
 
 /// Accumulators in shared memory: of each strip, one more for each warp, and what stands before each window.
 pub const fn values<Op: Monoid>() -> usize {
-    if fits::<Op>() { 2 * THREADS as usize + (THREADS / LANES) as usize } else { 1 }
+    if fits::<Op>() { values_of(THREADS) } else { 1 }
+}
+
+/// Those of narrow columns.
+pub const fn narrow_values<Op: Monoid>() -> usize {
+    if fits::<Op>() { values_of(NARROW_THREADS) } else { 1 }
+}
+
+const fn values_of(threads: u32) -> usize {
+    (2 * threads + threads / LANES) as usize
 }
 
 /// The kernels' launch bounds.
@@ -107,6 +231,12 @@ pub const fn launch_bounds<Op: Monoid>() -> u32 {
     let registers = Tiling::of::<Op>().strip as usize * size_of::<Op::Item>().div_ceil(4);
     let blocks = if size_of::<Op::Acc>() <= 8 && registers <= 28 { 2 } else { 1 };
     THREADS | blocks << 16
+}
+
+/// Those of kernels for narrow columns.
+pub const fn narrow_bounds<Op: Monoid>() -> u32 {
+    let blocks = if size_of::<Op::Acc>() <= 8 { 4 } else { 3 };
+    NARROW_THREADS | blocks << 16
 }
 
 /// Does a thread keep its strip in registers? Longer ones are read twice, the second time from a cache.
@@ -145,17 +275,16 @@ impl<A: Plain> Ledger for ColumnLedger<A> {
 ///
 /// # Safety
 ///
-/// The operator [`fits`]. The whole block of [`THREADS`] calls, and the grid has as many blocks as the columns, their windows
+/// The operator [`fits`]. The whole block of [`Shape::threads`] calls, and the grid has as many blocks as the columns, their windows
 /// and the sets have [`Shape`]s. The items are readable and the results writable; unless they are the same memory, item for
 /// item, they do not overlap. `counter` and `records` belong to this launch alone. Shared memory is not in use.
 #[inline(always)]
-pub unsafe fn columns_forward<Op: Monoid, const V: usize, const U: usize>(
+pub unsafe fn columns_forward<Op: Monoid, const V: usize, const U: usize, const VO: usize>(
     params: &ColumnParams<Op>,
-    values: Shared<Op::Acc>,
-    drawn: Shared<u64>,
+    room: Room<Op::Acc>,
 ) {
     // SAFETY: the caller's promise.
-    unsafe { columns::<Op, Op, V, U, false>(params, &params.op, values, drawn) }
+    unsafe { columns::<Op, Op, V, U, VO, false, false>(params, &params.op, room) }
 }
 
 /// The same from their last items.
@@ -164,32 +293,68 @@ pub unsafe fn columns_forward<Op: Monoid, const V: usize, const U: usize>(
 ///
 /// As for [`columns_forward`].
 #[inline(always)]
-pub unsafe fn columns_reverse<Op: Monoid, const V: usize, const U: usize>(
+pub unsafe fn columns_reverse<Op: Monoid, const V: usize, const U: usize, const VO: usize>(
     params: &ColumnParams<Op>,
-    values: Shared<Op::Acc>,
-    drawn: Shared<u64>,
+    room: Room<Op::Acc>,
 ) {
     // SAFETY: the caller's promise.
-    unsafe { columns::<Op, Reversed<Op>, V, U, true>(params, &Reversed(params.op), values, drawn) }
+    unsafe { columns::<Op, Reversed<Op>, V, U, VO, true, false>(params, &Reversed(params.op), room) }
+}
+
+/// [`columns_forward`] of narrow columns, where [`Shape::is_narrow`].
+///
+/// # Safety
+///
+/// As there, with [`narrow_values`] for the values and [`stage_words`] for the stage.
+#[inline(always)]
+pub unsafe fn narrow_forward<Op: Monoid, const V: usize, const U: usize, const VO: usize>(
+    params: &ColumnParams<Op>,
+    room: Room<Op::Acc>,
+) {
+    // SAFETY: the caller's promise.
+    unsafe { columns::<Op, Op, V, U, VO, false, true>(params, &params.op, room) }
+}
+
+/// The same from their last items.
+///
+/// # Safety
+///
+/// As for [`narrow_forward`].
+#[inline(always)]
+pub unsafe fn narrow_reverse<Op: Monoid, const V: usize, const U: usize, const VO: usize>(
+    params: &ColumnParams<Op>,
+    room: Room<Op::Acc>,
+) {
+    // SAFETY: the caller's promise.
+    unsafe { columns::<Op, Reversed<Op>, V, U, VO, true, true>(params, &Reversed(params.op), room) }
 }
 
 /// # Safety
 ///
 /// As for [`columns_forward`]; `op` combines as columns are walked.
 #[inline(always)]
-unsafe fn columns<Op, O, const V: usize, const U: usize, const REVERSE: bool>(
+unsafe fn columns<
+    Op,
+    O,
+    const V: usize,
+    const U: usize,
+    const VO: usize,
+    const REVERSE: bool,
+    const NARROW: bool,
+>(
     params: &ColumnParams<Op>,
     op: &O,
-    values: Shared<Op::Acc>,
-    drawn: Shared<u64>,
+    room: Room<Op::Acc>,
 ) where
     Op: Monoid,
     O: Monoid<Item = Op::Item, Acc = Op::Acc, Output = Op::Output>,
 {
-    if !const { fits::<Op>() } {
+    if !const { fits::<Op>() && (!NARROW || stages::<Op>()) } {
         return;
     }
     grid::wait_for_previous();
+    // `values` in the place of what tiles of rows keep there.
+    let Room { stage, sums: values, drawn } = room;
     let tiling = const { Tiling::of::<Op>() };
     let (strip, window_len) = (tiling.strip, tiling.warp() as u64);
     let ColumnParams { n, inner, outer, windows, shape, .. } = *params;
@@ -234,7 +399,47 @@ unsafe fn columns<Op, O, const V: usize, const U: usize, const REVERSE: bool>(
     };
     let from = origin.wrapping_add(index(0).wrapping_mul(inner) as usize);
     let (input, output) = (params.input.wrapping_add(from), params.output.wrapping_add(from));
+    // Narrow columns lie side by side, those of all sets or windows of a block.
+    let width = inner as u32;
+    let (range, groups, at_set) = if chained {
+        let first = first_window as u64 * window_len;
+        (first, LANES * shape.sets, 0)
+    } else {
+        (0, shape.strips, set)
+    };
+    let block_len = if chained { window_len * shape.sets as u64 } else { n };
+    let lines = (n - range).min(block_len);
+    let unit = (lines * inner) as u32;
+    let sets = if chained { 1 } else { (outer - first_set).min(shape.sets as u64) as u32 };
+    let block_first = {
+        let lowest = if REVERSE { n - range - lines } else { range };
+        (first_set * n + lowest) * inner
+    } as usize;
+    let count = unit * sets;
+    let group = if chained { set * LANES + k } else { k };
+    let places = Places::<REVERSE>::new::<Op::Item>(width, shape.columns, strip, unit.max(1), groups);
+    if NARROW {
+        let inverses = places.inverses();
+        // SAFETY: the block's own items; shared memory is not in use.
+        unsafe {
+            let from = params.input.wrapping_add(block_first);
+            let whole = |head, vector| places.by_vectors(head, vector);
+            fill::<Op::Item, V>(from, count, whole, |i| places.of(i, inverses), stage);
+        }
+        sync_threads();
+    }
+    let (mut at, at_step) = places.strip(at_set, group, column, width);
     let mut next = input;
+    // Items have their results' places, or are read before any result is written.
+    let in_place = const { size_of::<Op::Item>() == size_of::<Op::Output>() };
+    let staged_item = |at: u32, i: usize| {
+        let mut item = MaybeUninit::uninit();
+        if (i as u32) < mine {
+            // SAFETY: an item that there is, written before the barrier.
+            item.write(unsafe { get::<Op::Item>(stage, at as usize) });
+        }
+        item
+    };
     let mut load = |i: usize| {
         // SAFETY: an item that there is, if it is asked for.
         let item = unsafe { global::load_if::<NoAllocate, Op::Item>((i as u32) < mine, next) };
@@ -243,20 +448,39 @@ unsafe fn columns<Op, O, const V: usize, const U: usize, const REVERSE: bool>(
     };
     let mut held = [[const { MaybeUninit::<Op::Item>::uninit() }; V]; U];
     let mut value = op.identity();
-    let mut u = 0;
-    while u < U {
-        if !const { is_held::<Op>() } {
-            nounroll();
-        }
-        let vector: [MaybeUninit<Op::Item>; V] = core::array::from_fn(|slot| load(u * V + slot));
-        if const { is_held::<Op>() } {
-            held[u] = vector;
-        } else {
+    if NARROW {
+        let mut u = 0;
+        while u < U {
+            if in_place {
+                nounroll();
+            }
+            let vector: [MaybeUninit<Op::Item>; V] = core::array::from_fn(|slot| {
+                let item = staged_item(at, u * V + slot);
+                at = at.wrapping_add_signed(at_step);
+                item
+            });
+            if !in_place {
+                held[u] = vector;
+            }
             value = fold_some(op, value, &vector, u * V, mine, &index);
+            u += 1;
         }
-        u += 1;
+    } else {
+        let mut u = 0;
+        while u < U {
+            if !const { is_held::<Op>() } {
+                nounroll();
+            }
+            let vector: [MaybeUninit<Op::Item>; V] = core::array::from_fn(|slot| load(u * V + slot));
+            if const { is_held::<Op>() } {
+                held[u] = vector;
+            } else {
+                value = fold_some(op, value, &vector, u * V, mine, &index);
+            }
+            u += 1;
+        }
     }
-    if const { is_held::<Op>() } {
+    if !NARROW && const { is_held::<Op>() } {
         let mut u = 0;
         while u < U {
             value = fold_some(op, value, &held[u], u * V, mine, &index);
@@ -265,7 +489,8 @@ unsafe fn columns<Op, O, const V: usize, const U: usize, const REVERSE: bool>(
     }
 
     // A warp takes the strips of a column, or of some.
-    let befores = values.from((THREADS + THREADS / LANES) as usize);
+    let threads = if NARROW { NARROW_THREADS } else { THREADS };
+    let befores = values.from((threads + threads / LANES) as usize);
     let slot = |line: u32, k: u32| {
         let at = line * shape.strips + k;
         (at + at / LANES) as usize
@@ -339,15 +564,14 @@ unsafe fn columns<Op, O, const V: usize, const U: usize, const REVERSE: bool>(
         }
     }
     sync_threads();
-    if mine == 0 {
-        return;
-    }
     // What stands before the strip, and behind it; in between it goes alone.
     let begun = k > 0 || window > 0 || params.has_initial != 0;
     let (mut running, mut behind) = (value, value);
     // SAFETY: written before the barrier: strips before this one are there.
     unsafe {
-        if k > 0 {
+        if mine == 0 {
+            // Nothing to do but to help copying.
+        } else if k > 0 {
             running = values.read(slot(own_line, k - 1));
         } else if begun {
             running = befores.read(own_line as usize);
@@ -363,12 +587,24 @@ unsafe fn columns<Op, O, const V: usize, const U: usize, const REVERSE: bool>(
         ((opaque((step >> 32) as u32) as u64) << 32 | opaque(step as u32) as u64) as isize
     };
     let (mut next, mut result_to) = (input, output);
+    let result_places =
+        Places::<REVERSE>::new::<Op::Output>(width, shape.columns, strip, unit.max(1), groups);
+    let (at, at_step) = result_places.strip(at_set, group, column, width);
+    // Nor those of all places.
+    let (mut at, at_step) = (opaque(at), opaque(at_step as u32) as i32);
     let mut u = 0;
     while u < U {
-        if !const { is_held::<Op>() } {
+        if !const { is_held::<Op>() } || NARROW && in_place {
             nounroll();
         }
-        let vector: [MaybeUninit<Op::Item>; V] = if const { is_held::<Op>() } {
+        let vector: [MaybeUninit<Op::Item>; V] = if NARROW && in_place {
+            let mut at = at;
+            core::array::from_fn(|slot| {
+                let item = staged_item(at, u * V + slot);
+                at = at.wrapping_add_signed(at_step);
+                item
+            })
+        } else if const { is_held::<Op>() } {
             held[u].map(unrelated)
         } else {
             core::array::from_fn(|slot| {
@@ -399,26 +635,35 @@ unsafe fn columns<Op, O, const V: usize, const U: usize, const REVERSE: bool>(
                 } else {
                     op.finish_empty()
                 };
-                // SAFETY: the item's result, which is the thread's.
-                unsafe { global::store(result_to, result) };
+                // SAFETY: the item's result, which is the thread's; its place is that of an item which has been read.
+                unsafe {
+                    if NARROW {
+                        put(stage, at as usize, result);
+                    } else {
+                        global::store(result_to, result);
+                    }
+                }
                 running = with;
             }
-            result_to = result_to.wrapping_offset(step);
+            if NARROW {
+                at = at.wrapping_add_signed(at_step);
+            } else {
+                result_to = result_to.wrapping_offset(step);
+            }
             slot += 1;
         }
         u += 1;
     }
-}
-
-/// An item, of which the compiler does not know that it has seen it: what has been computed from it, such as its
-/// conversion to a wider type, is computed again rather than kept.
-#[inline(always)]
-fn unrelated<T: Plain>(item: MaybeUninit<T>) -> MaybeUninit<T> {
-    if !cfg!(target_arch = "nvptx64") || size_of::<T>() != 4 {
-        return item;
+    if NARROW {
+        sync_threads();
+        let inverses = result_places.inverses();
+        // SAFETY: the block's own results, all of them written before the barrier.
+        unsafe {
+            let to = params.output.wrapping_add(block_first);
+            let whole = |head, vector| result_places.by_vectors(head, vector);
+            empty::<Op::Output, VO>(to, count, whole, |i| result_places.of(i, inverses), stage);
+        }
     }
-    // SAFETY: 4 bytes either way; what is not there is any bits of a register, as `load_if` has it on the device.
-    unsafe { core::mem::transmute_copy(&opaque(core::mem::transmute_copy(&item))) }
 }
 
 /// Folds those of a strip's items from number `first` on that are there.

@@ -1,16 +1,15 @@
 //! Scans of many segments in one launch: of short rows, several to a block, and of segments of any lengths.
 //!
-//! Each segment has the order, and so the bits, of being scanned alone. **Rows** that are no longer than a tile are packed:
-//! a block takes as many as its shared memory holds. **Segments of any lengths** are cut by where they lie: a block has a
-//! cell of the array, and scans what begins there: the tile of a segment that began in an earlier cell, if one does (tiles
-//! are longer than cells, so no second one can), the segments that begin there, packed, and the first tile of the last of
-//! them, if they are too many for a tile together. So every block has at most two tiles' worth of items, whatever the
-//! lengths are, and the blocks' shares add up to the array. Tiles of a long segment look back as those of an array do.
+//! Each segment has the order, and so the bits, of being scanned alone. **Rows** that are no longer than half a tile are packed:
+//! of long ones a thread has a strip each, of short ones as many whole rows as make a strip. **Segments of any lengths** are cut by
+//! where they lie: a block has a cell of the array, and scans what begins there: the tile of a segment that began in an earlier
+//! cell, if one does (tiles are longer than cells, so no second one can), the segments that begin there, packed, and the first
+//! tile of the last of them, if they are too many for a tile together. So every block has at most two tiles' worth of items,
+//! whatever the lengths are, and the blocks' shares add up to the array. Tiles of a long segment look back as those of an array
+//! do.
 //!
-//! A packed segment's strips begin at its own first item, which is anywhere. A thread has the strips that begin in its piece
-//! of the tile, one strip long: at most one that continues a segment (they are a strip apart), and before all others. So
-//! the strips of a long segment belong to neighbouring threads, which scan their values in shared memory, at the distances
-//! that lanes have in a tile of the segment's own.
+//! A packed segment's strips begin at its own first item, which is anywhere. Threads have pieces of the tile that are a strip
+//! long, and pass on what they have of a strip that ends in the next thread's piece: so each has the same to do.
 
 use core::mem::MaybeUninit;
 
@@ -18,17 +17,22 @@ use warpfold_monoid::{
     Monoid, Plain,
     scan::{GROUP, LANES, Reversed, Tiling},
     tree::{VECTOR_BYTES, vector_len},
+    zeroed,
 };
 use warpfold_simt::{
-    global::{self, hint::NoAllocate},
-    grid,
-    hint::nounroll,
+    global, grid,
+    hint::{nounroll, pinned},
     shared::{STATIC_LIMIT, Shared},
-    thread::{block_idx_x, grid_dim_x, sync_threads, sync_threads_or, thread_idx_x},
-    warp::{FULL, shuffle_down, shuffle_up, warp_vote_ballot},
+    thread::{block_dim_x, block_idx_x, grid_dim_x, sync_threads, sync_threads_or, thread_idx_x},
+    warp::{FULL, shuffle_idx, shuffle_up, warp_vote_ballot},
 };
 
-use super::{Form, Ledger, Part, Room, Word, draw, get, is_word, put, record_pairs, scan_tile, stage_words};
+use super::{
+    Form, Ledger, Part, Room, Word,
+    copy::{empty, fill, pad},
+    draw, get, inverse, item, pitch, place_of, put, quotient, record_pairs, scan_tile, stage_vector,
+    stage_words, staged_vectors, unrelated,
+};
 
 /// The parameters of the kernels. The host fills it, the kernel receives it by value.
 #[repr(C)]
@@ -60,12 +64,42 @@ pub struct SegmentParams<Op: Monoid> {
     pub exclusive: u32,
     /// 1 if `initial` stands before the first item of each segment.
     pub has_initial: u32,
-    /// No bytes without a meaning.
-    pub padding: u32,
+    /// Items of which rows make what the strips are cut of: [`Packing::unit`].
+    pub unit: u32,
     /// The start value.
     pub initial: Op::Acc,
     /// The operator.
     pub op: Op,
+}
+
+/// How short rows are packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packing {
+    /// Rows of a block.
+    pub rows: u32,
+    /// Items of a row whose strips belong to neighbouring threads; or of several rows together that are one thread's.
+    pub unit: u32,
+}
+
+impl Packing {
+    /// That of rows of `n` items, at most a tile.
+    pub const fn of<Op: Monoid>(n: u64) -> Packing {
+        let Tiling { threads, strip } = Tiling::of::<Op>();
+        let n = n as u32;
+        if 2 * n > strip {
+            return Packing { rows: threads / n.div_ceil(strip), unit: n };
+        }
+        // As many as a strip has room for, or a few less if those are whole vectors.
+        let (most, vector) = (strip / n, vector_len(size_of::<Op::Item>()) as u32);
+        let mut each = most;
+        while each > 0 && !(each * n).is_multiple_of(vector) {
+            each -= 1;
+        }
+        if 3 * each < 2 * most {
+            each = most;
+        }
+        Packing { rows: threads * each, unit: each * n }
+    }
 }
 
 impl<Op: Monoid> SegmentParams<Op> {
@@ -96,61 +130,11 @@ pub const fn cell_pairs(acc_bytes: usize) -> u64 {
 }
 
 /// Bytes of stack that an entry may use.
-pub const STACK: u32 = 128;
+pub const STACK: u32 = 256;
 
-/// Items that a thread asks shared memory for at once.
-const BATCH: usize = 4;
-
-/// Vectors that a thread has in flight while a tile is filled.
-const fn in_flight<T>() -> usize {
-    // A register for each item, however narrow.
-    let vectors = 16 / vector_len(size_of::<T>());
-    if vectors > 4 { 4 } else { vectors }
-}
-
-/// Places of a tile's items in shared memory, and words that they take.
-const fn image_words<T>(items: usize) -> usize {
-    let places = swizzled::<T>(items - 1) + 1;
-    (places * size_of::<T>()).div_ceil(size_of::<Word>())
-}
-
-/// Where item `i` lies in shared memory: some are left out every 128 bytes, so that threads whose items are a strip apart, or
-/// a little more, find them in different banks. Five of 4 bytes: no fewer would do for 28 items and for 29 to 33.
-#[inline(always)]
-const fn swizzled<T>(i: usize) -> usize {
-    let size = size_of::<T>();
-    if size == 0 || size > 16 || !size.is_power_of_two() {
-        return i;
-    }
-    let skipped = match size {
-        1 | 2 => 4 / size,
-        4 => 5,
-        _ => 1,
-    };
-    i + i / (128 / size) * skipped
-}
-
-const fn shares_image<Op: Monoid>() -> bool {
-    size_of::<Op::Item>() == size_of::<Op::Output>()
-}
-
-/// Words of shared memory for a tile's items and results, packed or not.
+/// Words of shared memory for a tile's items, and later for its results.
 pub const fn packed_words<Op: Monoid>() -> usize {
-    if !fits::<Op>() { 1 } else { words::<Op>() }
-}
-
-const fn words<Op: Monoid>() -> usize {
-    let tile = Tiling::of::<Op>().tile() as usize;
-    let (items, results) = (image_words::<Op::Item>(tile), image_words::<Op::Output>(tile));
-    let images = if !shares_image::<Op>() {
-        items + results
-    } else if items > results {
-        items
-    } else {
-        results
-    };
-    let tile = stage_words::<Op>();
-    if images > tile { images } else { tile }
+    if fits::<Op>() { stage_words::<Op>() } else { 1 }
 }
 
 /// Accumulators of threads in shared memory.
@@ -167,14 +151,16 @@ pub const fn mark_words<Op: Monoid>() -> usize {
 pub const fn fits<Op: Monoid>() -> bool {
     let tiling = Tiling::of::<Op>();
     let values = 3 * tiling.threads as usize + super::sums::<Op>();
-    let bytes =
-        words::<Op>() * size_of::<Word>() + values * size_of::<Op::Acc>() + tiling.tile() as usize + 128;
+    let bytes = stage_words::<Op>() * size_of::<Word>()
+        + values * size_of::<Op::Acc>()
+        + tiling.tile() as usize
+        + 128;
     bytes <= STATIC_LIMIT && size_of::<Op::Acc>() <= 16
 }
 
 /// The launch bounds of kernels for rows: as many blocks a multiprocessor as those of arrays have.
 pub const fn rows_bounds<Op: Monoid>() -> u32 {
-    bounds::<Op>(5)
+    bounds::<Op>(4)
 }
 
 /// Those of kernels for segments of any lengths, which have more to keep.
@@ -374,7 +360,6 @@ unsafe fn rows<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
     grid::let_next_start();
     grid::wait_for_previous();
     let SegmentParams { input, output, len, n, segments: count, rows, .. } = *params;
-    let bounds = Bounds::<REVERSE> { offsets: core::ptr::null(), count, n, len };
     let from = block_idx_x() as u64 * rows as u64;
     let to = count.min(from + rows as u64);
     let (begin, end) = (from * n, to * n);
@@ -382,7 +367,7 @@ unsafe fn rows<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
     let ends = (input.wrapping_add(memory), output.wrapping_add(memory));
     // SAFETY: the caller's promise; the whole block is here.
     unsafe {
-        pack::<Op, O, V, VO, REVERSE, true>(op, params.form(), bounds, (from, to), (begin, end), ends, room)
+        pack_rows::<Op, O, V, U, VO, UO, REVERSE>(op, params.form(), params, (end - begin) as u32, ends, room)
     }
 }
 
@@ -511,19 +496,97 @@ unsafe fn cells<
         let ends = (input.wrapping_add(memory), output.wrapping_add(memory));
         // SAFETY: the caller's promise; the whole block is here, and shared memory is free since the barrier.
         unsafe {
-            pack::<Op, O, V, VO, REVERSE, false>(op, form, bounds, (from, to), (begin, end), ends, room)
+            pack::<Op, O, V, U, VO, UO, REVERSE>(op, form, bounds, (from, to), (begin, end), ends, room)
         }
     }
 }
 
+/// Which items of a piece segments begin at: a bit for each.
+#[derive(Clone, Copy)]
+struct Heads([u32; 4]);
+
+impl Heads {
+    const NONE: Heads = Heads([0; 4]);
+
+    /// Those of a piece that have a mark.
+    ///
+    /// # Safety
+    ///
+    /// The marks of the piece have been written, and a barrier lies since.
+    #[inline(always)]
+    unsafe fn marked(marks: Shared<u32>, piece: u32, strip: u32) -> Heads {
+        let mut heads = Heads::NONE;
+        if strip.is_multiple_of(4) {
+            let mut i = 0;
+            while i < strip {
+                // Bytes of 0 or 1 become neighbouring bits.
+                // SAFETY: the caller's promise.
+                let four = unsafe { marks.read(((piece + i) / 4) as usize) }.wrapping_mul(0x1020_4080) >> 28;
+                heads.0[(i / 32) as usize] |= four << (i % 32);
+                i += 4;
+            }
+            return heads;
+        }
+        // SAFETY: a byte is plain data, and less aligned.
+        let marks = unsafe { marks.cast::<u8>() };
+        let mut i = 0;
+        while i < strip {
+            // SAFETY: the caller's promise.
+            let one = unsafe { marks.read((piece + i) as usize) } as u32;
+            heads.0[(i / 32) as usize] |= one << (i % 32);
+            i += 1;
+        }
+        heads
+    }
+
+    #[inline(always)]
+    fn has(&self, i: u32) -> bool {
+        self.0[(i / 32) as usize] >> (i % 32) & 1 != 0
+    }
+
+    /// The first from `i` on; a large number if there is none.
+    #[inline(always)]
+    fn from(&self, i: u32) -> u32 {
+        let mut word = 4;
+        let mut found = u32::MAX;
+        while word > 0 {
+            word -= 1;
+            let above = i.saturating_sub(32 * word);
+            let bits = if above < 32 { self.0[word as usize] & u32::MAX << above } else { 0 };
+            if bits != 0 {
+                found = 32 * word + bits.trailing_zeros();
+            }
+        }
+        found
+    }
+
+    /// The last one.
+    #[inline(always)]
+    fn last(&self) -> Option<u32> {
+        let mut found = None;
+        let mut word = 0;
+        while word < 4 {
+            if self.0[word as usize] != 0 {
+                found = Some(32 * word + 31 - self.0[word as usize].leading_zeros());
+            }
+            word += 1;
+        }
+        found
+    }
+}
+
 /// A block scans neighbouring segments, at most a tile together.
+///
+/// Each thread has a piece of the tile, as long as a strip, wherever strips begin: at least one does in a piece that is all
+/// there, and at most one that is whole ends in it. A strip goes on in the next thread's piece, which takes over its value so
+/// far. So all have the same to do, whatever the lengths are; and where a vector of the array begins, a piece does.
 ///
 /// # Safety
 ///
 /// The whole block calls, with the same arguments: segments `from .. to`, which lie between the positions `begin .. end`, in
 /// memory from `input` and `output` on, of which the former are readable and the latter writable. `room` is not in use.
 #[inline(always)]
-unsafe fn pack<Op, O, const V: usize, const VO: usize, const REVERSE: bool, const REGULAR: bool>(
+unsafe fn pack<Op, O, const V: usize, const U: usize, const VO: usize, const UO: usize, const REVERSE: bool>(
     op: &O,
     form: Form<Op::Acc>,
     bounds: Bounds<REVERSE>,
@@ -536,427 +599,567 @@ unsafe fn pack<Op, O, const V: usize, const VO: usize, const REVERSE: bool, cons
     O: Monoid<Item = Op::Item, Acc = Op::Acc, Output = Op::Output>,
 {
     let Tiling { threads, strip } = const { Tiling::of::<Op>() };
-    let warps = const { Tiling::of::<Op>() }.warps();
     let thread = thread_idx_x();
+    let (warp, lane) = (thread / LANES, thread % LANES);
     let SegmentRoom { tile: Room { stage, .. }, strips, marks, warps: edges, .. } = room;
     let size = (end - begin) as u32;
-    let results = if const { shares_image::<Op>() } {
-        stage
-    } else {
-        stage.from(const { image_words::<Op::Item>(Tiling::of::<Op>().tile() as usize) })
-    };
-    let place = |p: u32| if REVERSE { size - 1 - p } else { p } as usize;
+    let slots = threads * strip;
+    let same = const { size_of::<Op::Item>() == size_of::<Op::Output>() };
 
-    let n = bounds.n as u32;
+    // Positions are counted from the first piece's beginning; there are items at those from `low` to `high`.
+    let pad = pad::<Op::Item, V>(input, size, slots);
+    let (slot, by_vectors) = (|i: u32| pad + i, |head: u32, vector: u32| (pad + head).is_multiple_of(vector));
+    let low = if REVERSE { slots - pad - size } else { pad };
+    let high = low + size;
     let piece = thread * strip;
-    let piece_end = size.min(piece + strip);
-    let there = piece < size;
+    let there = piece < high && piece + strip > low;
+    let limit = if there { (high - piece).min(strip) } else { 0 };
+    let line = if REVERSE { threads - 1 - thread } else { thread }.min((pad + size - 1) / strip);
 
-    // The items; and of the thread's piece the first beginning in it and the last, as numbers from 1, the last one before it,
-    // and where the next one is.
-    let (mut mask, mut first, mut last, mut before) = (0_u32, u32::MAX, 0, 0);
-    let mut next_begin = size;
-    let marks = if REGULAR {
-        // SAFETY: the caller's promise.
-        unsafe { fill::<Op::Item, V>(input, size, thread, threads, stage) };
-        sync_threads();
-        if there {
-            let at = piece.div_ceil(n) * n;
-            if at < piece_end {
-                (first, last) = (at + 1, (piece_end - 1) / n * n + 1);
+    // Where segments begin in the piece, and the last that began before it; and where the next one does that begins behind it,
+    // from which reverse scans count.
+    let mut i = thread;
+    while i < slots.div_ceil(4) {
+        nounroll();
+        // SAFETY: the thread's own words.
+        unsafe { marks.write(i as usize, 0) };
+        i += threads;
+    }
+    // Lines are read as a whole: places before and behind the items get the first one.
+    let mut i = thread;
+    while i < pad + (pad + size).next_multiple_of(strip) - (pad + size) {
+        nounroll();
+        let at = if i < pad { i } else { size + i };
+        // SAFETY: a place that no item has; there is one item at least.
+        unsafe { put(stage, place_of::<Op::Item>(at, strip), global::load(input)) };
+        i += threads;
+    }
+    // SAFETY: the caller's promise; a byte is plain data, and less aligned.
+    let bytes = unsafe {
+        fill::<Op::Item, V>(input, size, by_vectors, |i| place_of::<Op::Item>(slot(i), strip), stage);
+        marks.cast::<u8>()
+    };
+    sync_threads();
+    let mut j = from + thread as u64;
+    while j < to {
+        nounroll();
+        // SAFETY: `to` is at most the count; the mark of an item between `begin` and `end`, which one segment begins at.
+        unsafe {
+            let at = bounds.at(j);
+            if at < bounds.at(j + 1) {
+                bytes.write(low as usize + (at - begin) as usize, 1);
             }
-            before = if piece > 0 { (piece - 1) / n * n + 1 } else { 0 };
-            next_begin = piece_end.div_ceil(n) * n;
         }
-        // SAFETY: a byte is plain data, and less aligned.
-        unsafe { marks.cast::<u8>() }
+        j += threads as u64;
+    }
+    sync_threads();
+    // SAFETY: written before the barrier.
+    let heads = unsafe { Heads::marked(marks, piece, strip) };
+    let (begins, ends) = (heads.from(0), heads.last());
+    let begins = if begins < strip { piece + begins + 1 } else { u32::MAX };
+    // SAFETY: the whole block is here.
+    let (before, following) =
+        unsafe { around::<REVERSE>(begins, ends.map_or(0, |last| piece + last + 1), edges) };
+    let earlier = if before > 0 { before - 1 } else { low };
+    let next_begin = if following < u32::MAX { following - 1 } else { high };
+
+    // The strip that comes in from the left ends before the first that begins here.
+    let head = heads.from(0).min(limit);
+    let enters = there && piece > low;
+    let over = (piece - earlier.min(piece)) % strip;
+    let ends = if over > 0 { strip - over } else { 0 };
+    let first = if enters { ends.min(head) } else { head };
+    let carried = if enters { first } else { 0 };
+    // One that is whole and ends here.
+    let whole = if first > 0 { enters && ends <= head } else { limit == strip && heads.from(1) >= strip };
+    let number = if !whole || !enters || first == 0 && head == 0 {
+        0
+    } else if first > 0 {
+        (piece + ends - earlier) / strip - 1
     } else {
-        // A mark for each item that a segment begins at.
-        let mut i = thread;
-        while i < size.div_ceil(4) {
-            nounroll();
-            // SAFETY: the thread's own words.
-            unsafe { marks.write(i as usize, 0) };
-            i += threads;
-        }
-        // SAFETY: the caller's promise.
-        unsafe { fill::<Op::Item, V>(input, size, thread, threads, stage) };
-        // SAFETY: a byte is plain data, and less aligned.
-        let marks = unsafe { marks.cast::<u8>() };
-        sync_threads();
-        let mut j = from + thread as u64;
-        while j < to {
-            nounroll();
-            // SAFETY: `to` is at most the count; the mark of an item between `begin` and `end`, which one segment begins at.
-            unsafe {
-                let at = bounds.at(j);
-                if at < bounds.at(j + 1) {
-                    marks.write((at - begin) as usize, 1);
-                }
-            }
-            j += threads as u64;
-        }
-        sync_threads();
-        let mut i = 0;
+        (piece - earlier) / strip
+    };
+
+    // What the operator is told of an item of a segment that begins here or there.
+    let end_from = |i: u32| {
+        let next = heads.from(i);
+        if next < strip { piece + next } else { next_begin }
+    };
+    let index = |i: u32, begin: u32, end: u32| {
+        let position = piece + i.min(limit.saturating_sub(1));
+        let from = if REVERSE { end.wrapping_sub(position + 1) } else { position.wrapping_sub(begin) };
+        from as u64
+    };
+    let earlier_end = if REVERSE { end_from(0) } else { 0 };
+
+    // The last strip that begins here, up to the piece's end. What stands before or behind it may be pushed too where nobody
+    // looks: lines hold items where the tile has none.
+    // SAFETY: written before the barrier.
+    let vectors = unsafe { staged_vectors::<Op::Item, V, U>(stage, line, strip) };
+    let mut acc = op.identity();
+    if there {
+        let (last, begin, end) = match heads.last() {
+            Some(last) => (last, piece + last, next_begin),
+            None => (first.min(strip - 1), earlier, earlier_end),
+        };
+        let at = line as usize * const { pitch::<Op::Item>(Tiling::of::<Op>().strip as usize) }
+            + (if REVERSE { strip - 1 - last } else { last }) as usize;
+        // SAFETY: an item, written before the barrier.
+        acc = op.lift(unsafe { get::<Op::Item>(stage, at) }, index(last, begin, end));
+        let mut i = 1;
         while i < strip {
-            // SAFETY: of an item; written before the barrier.
-            if piece + i < size && unsafe { marks.read((piece + i) as usize) } != 0 {
-                last = piece + i + 1;
-                first = first.min(last);
-                if strip <= 32 {
-                    mask |= 1 << i;
-                }
+            if i > last {
+                acc = op.push(acc, item::<_, V, U, REVERSE>(&vectors, i as usize), index(i, begin, end));
             }
             i += 1;
         }
-        let following;
-        // SAFETY: the whole block is here.
-        (before, following) = unsafe { around(first, last, warps, edges) };
-        if following != u32::MAX {
-            next_begin = following - 1;
+    }
+    // SAFETY: slots that are not in use, written before a barrier where another warp's are read; all lanes are here.
+    let mut value = unsafe { from_left(acc, behinds(strips), warp, lane) };
+    let mut i = 0;
+    while i < strip {
+        if i < carried {
+            let here = item::<_, V, U, REVERSE>(&vectors, i as usize);
+            value = op.push(value, here, index(i, earlier, earlier_end));
         }
-        marks
-    };
-    // Does a segment begin at an item of the thread's? None does behind its piece, but where its last strip ends.
-    let is_head = |p: u32| {
-        if strip <= 32 {
-            p < piece_end && mask >> (p - piece) & 1 != 0
-        } else {
-            // SAFETY: of an item; written before the barrier.
-            unsafe { marks.read(p as usize) != 0 }
-        }
-    };
-    // Where the segment that begins at a place ends: only reverse scans count from there.
-    let end_from = |p: u32| {
-        if !REVERSE {
-            return 0;
-        }
-        if REGULAR {
-            return p + n;
-        }
-        let mut q = p + 1;
-        while q < piece_end && !is_head(q) {
-            q += 1;
-        }
-        if q < piece_end { q } else { next_begin }
-    };
+        i += 1;
+    }
+    if first == 0 {
+        value = acc;
+    }
 
-    // The strip that continues a segment, and the first one of the last that begins here.
-    let index = |p: u32, begin: u32, end: u32| if REVERSE { end - 1 - p } else { p - begin } as u64;
-    // SAFETY: an item that there is.
-    let item = |p: u32| unsafe { get::<Op::Item>(stage, swizzled::<Op::Item>(place(p))) };
-    let fold = |p: u32, len: u32, begin: u32, end: u32| {
-        let mut acc = op.lift(item(p), index(p, begin, end));
-        let mut i = 1;
-        while i < len {
-            nounroll();
-            let batch: [Op::Item; BATCH] = core::array::from_fn(|k| item(p + (i + k as u32).min(len - 1)));
-            let mut k = 0;
-            while k < BATCH {
-                if i < len {
-                    acc = op.push(acc, batch[k], index(p + i, begin, end));
-                }
-                i += 1;
-                k += 1;
-            }
-        }
-        acc
-    };
-    let earlier = before.saturating_sub(1);
-    let earlier_end = if last > 0 { first - 1 } else { next_begin };
-    let sub = earlier + (piece - earlier).div_ceil(strip) * strip;
-    let continues = there && before > 0 && sub < earlier_end.min(piece + strip);
-    let begins = last > 0;
-    let head = last.saturating_sub(1);
-    let mut value = op.identity();
-    let (mut len, mut number) = (0, 0);
+    // SAFETY: the caller's promise: strips are not in use.
+    let behind = unsafe { scan_whole(op, &form, value, whole, number, strips) };
+
+    // From there on all go alone: first from the first strip that begins here, then to where that ends which came in.
+    let continues = enters && first < limit && first < head;
+    let mut running = form.initial;
     if continues {
-        number = (sub - earlier) / strip;
-        len = strip.min(earlier_end - sub);
-        value = fold(sub, len, earlier, earlier_end);
-    }
-    let continued_whole = len == strip;
-    let (mut first_value, mut head_len) = (op.identity(), 0);
-    if begins {
-        head_len = strip.min(next_begin - head);
-        if head_len == strip {
-            first_value = fold(head, strip, head, next_begin);
+        running = behind;
+        if first == 0 {
+            // SAFETY: written before the barrier: the strip before this one is whole.
+            running = unsafe { behinds(strips).read(thread as usize - 1) };
         }
     }
-    let begun_whole = head_len == strip;
-
-    // What stands before the one, and behind both.
-    let after = |value: Op::Acc| if form.has_initial { op.combine(form.initial, value) } else { value };
-    let (mut before_continued, mut behind_continued) = (value, value);
-    if sync_threads_or(continues.into()) != 0 {
-        let firsts = strips.from(2 * threads as usize);
-        let at = thread as usize;
-        // SAFETY: slots of the thread's own, and of neighbours that wrote them before a barrier: those of the same segment's
-        // strips.
+    // SAFETY: as before.
+    let vectors = unsafe { staged_vectors::<Op::Item, V, U>(stage, line, strip) };
+    let mut results = [[MaybeUninit::<Op::Output>::uninit(); VO]; UO];
+    let (mut segment, mut segment_end) = (earlier, earlier_end);
+    let mut i = 0;
+    while i < strip {
+        let here = item::<_, V, U, REVERSE>(&vectors, i as usize);
+        let to = if REVERSE { strip - 1 - i } else { i } as usize;
+        if same {
+            // What is not scanned yet waits in the result's place.
+            // SAFETY: as many bytes.
+            results[to / VO][to % VO] = unsafe { core::mem::transmute_copy(&here) };
+        }
+        // On a GPU what stands behind the last item is pushed as well, on whatever there is.
+        if i >= first && i < (if cfg!(target_arch = "nvptx64") { strip } else { limit }) {
+            let starts = heads.has(i);
+            if starts {
+                (segment, segment_end) = (piece + i, if REVERSE { end_from(i + 1) } else { 0 });
+                running = form.initial;
+            }
+            let fresh = starts && !form.has_initial;
+            let index = index(i, segment, segment_end);
+            let with = if i + 1 == strip && first == 0 && whole {
+                behind
+            } else if fresh {
+                op.lift(here, index)
+            } else {
+                op.push(running, here, index)
+            };
+            let mut result = op.finish(if form.exclusive { running } else { with });
+            if fresh && form.exclusive {
+                result = op.finish_empty();
+            }
+            results[to / VO][to % VO].write(result);
+            running = with;
+        }
+        i += 1;
+    }
+    // SAFETY: as before: nobody reads the strips' values any more.
+    let mut running = unsafe { from_left(running, strips, warp, lane) };
+    let mut i = 0;
+    while i < strip {
+        let to = if REVERSE { strip - 1 - i } else { i } as usize;
+        if i < carried {
+            let here = if same {
+                // SAFETY: the item that waits there.
+                unsafe { core::mem::transmute_copy(&results[to / VO][to % VO]) }
+            } else {
+                item::<_, V, U, REVERSE>(&vectors, i as usize)
+            };
+            let with = if i + 1 == first && whole {
+                behind
+            } else {
+                op.push(running, here, index(i, earlier, earlier_end))
+            };
+            results[to / VO][to % VO].write(op.finish(if form.exclusive { running } else { with }));
+            running = with;
+        }
+        i += 1;
+    }
+    if there {
+        // SAFETY: the thread's own line, which it has read; where lines of results lie elsewhere, all have, before a barrier.
         unsafe {
-            if continues {
-                strips.write(at, value);
+            let mut u = 0;
+            while u < UO {
+                let vector = core::mem::transmute_copy::<_, [Op::Output; VO]>(&results[u]);
+                stage_vector::<Op::Output, VO>(stage, line, u, strip, vector);
+                u += 1;
             }
-            if begun_whole {
-                firsts.write(at, first_value);
-            }
-            sync_threads();
-            let (mut now, mut then) = (strips, strips.from(threads as usize));
-            let within = number % LANES;
-            let mut distance = 1;
-            let most = if REGULAR { n.div_ceil(strip) } else { LANES * warps };
-            while distance < most {
-                nounroll();
-                let combines = if distance < LANES {
-                    within >= distance
-                } else {
-                    within == LANES - 1 && number >= distance
-                };
-                if continues {
-                    if combines {
-                        let from = at - distance as usize;
-                        let left = if number == distance { firsts.read(from) } else { now.read(from) };
-                        value = op.combine(left, value);
-                    }
-                    then.write(at, value);
-                }
-                sync_threads();
-                (now, then) = (then, now);
-                distance *= 2;
-            }
-            if continues {
-                // Before its warp of strips, and before it.
-                let first_warp = number < LANES;
-                let before_warp =
-                    if first_warp { form.initial } else { after(now.read(at - within as usize - 1)) };
-                let there = !first_warp || form.has_initial;
-                before_continued = before_warp;
-                if within > 0 {
-                    let left = if number == 1 { firsts.read(at - 1) } else { now.read(at - 1) };
-                    before_continued = if there { op.combine(before_warp, left) } else { left };
-                }
-                behind_continued = if within == LANES - 1 {
-                    after(value)
-                } else if there {
-                    op.combine(before_warp, value)
-                } else {
-                    value
-                };
-            }
-        }
-    }
-    let behind_begun = if begun_whole { after(first_value) } else { first_value };
-
-    // From there on it goes alone: from its first strip to the end of its last. Behind a whole strip stands what is known
-    // already: there are two at most.
-    let mut p = if continues { sub } else { first.saturating_sub(1).min(size) };
-    let stop = if begins {
-        head + head_len
-    } else if continues {
-        sub + len
-    } else {
-        p
-    };
-    let nowhere = (u32::MAX, behind_begun);
-    let second = if begun_whole { (head + strip - 1, behind_begun) } else { nowhere };
-    let mut known = if continued_whole { (sub + strip - 1, behind_continued) } else { second };
-    let mut running = before_continued;
-    let (mut segment, mut segment_end, mut next) = (earlier, earlier_end, first.saturating_sub(1));
-    while p < stop {
-        nounroll();
-        let batch: [Op::Item; BATCH] = core::array::from_fn(|k| item((p + k as u32).min(stop - 1)));
-        let mut k = 0;
-        while k < BATCH {
-            if p < stop {
-                let starts = if REGULAR { p == next } else { is_head(p) };
-                if starts {
-                    (segment, segment_end) = (p, end_from(p));
-                    running = form.initial;
-                    next += n;
-                }
-                let fresh = starts && !form.has_initial;
-                let at = index(p, segment, segment_end);
-                let with = if p == known.0 {
-                    core::mem::replace(&mut known, second).1
-                } else if fresh {
-                    op.lift(batch[k], at)
-                } else {
-                    op.push(running, batch[k], at)
-                };
-                let result = if !form.exclusive {
-                    op.finish(with)
-                } else if fresh {
-                    op.finish_empty()
-                } else {
-                    op.finish(running)
-                };
-                // SAFETY: the place of an item of the thread's own, which has been read.
-                unsafe { put(results, swizzled::<Op::Output>(place(p)), result) };
-                running = with;
-                p += 1;
-            }
-            k += 1;
         }
     }
     sync_threads();
     // SAFETY: the caller's promise; a result for each item, written before the barrier.
-    unsafe { empty::<Op::Output, VO>(output, size, thread, threads, results) };
+    unsafe {
+        empty::<Op::Output, VO>(output, size, by_vectors, |i| place_of::<Op::Output>(slot(i), strip), stage)
+    };
 }
 
-/// The last beginning before a thread's piece, and the first behind it, given those in it: all as numbers from 1.
+/// Scans the values of whole strips, those of one segment being neighbouring threads', number 0 and so on; returns what stands
+/// behind the thread's own, and puts that where [`behinds`] says.
+///
+/// # Safety
+///
+/// The whole block calls; `strips` are not in use, and are read by others after a barrier.
+#[inline(always)]
+unsafe fn scan_whole<Op: Monoid>(
+    op: &Op,
+    form: &Form<Op::Acc>,
+    mut value: Op::Acc,
+    whole: bool,
+    number: u32,
+    strips: Shared<Op::Acc>,
+) -> Op::Acc {
+    let (at, threads) = (thread_idx_x() as usize, block_dim_x() as usize);
+    let within = number % LANES;
+    let (mut now, mut then) = (strips, strips.from(threads));
+    // Not known to be the same on both sides of a barrier, lest there be one for each case.
+    let whole = whole as u32;
+    let is = || pinned(whole) != 0;
+    if is() {
+        // SAFETY: the thread's own slot.
+        unsafe { now.write(at, value) };
+    }
+    let mut distance = 1;
+    loop {
+        nounroll();
+        let far =
+            if distance < LANES { within >= distance } else { within == LANES - 1 && number >= distance };
+        let combines = pinned(whole & far as u32);
+        if sync_threads_or(combines) == 0 {
+            break;
+        }
+        if is() {
+            // SAFETY: slots of the thread's own, and of one that has a strip of the same segment and wrote it before the barrier.
+            unsafe {
+                if far {
+                    value = op.combine(now.read(at - distance as usize), value);
+                }
+                then.write(at, value);
+            }
+        }
+        (now, then) = (then, now);
+        distance *= 2;
+    }
+    let mut behind = value;
+    if is() {
+        let first_warp = number < LANES;
+        let mut before_warp = form.initial;
+        if !first_warp {
+            // SAFETY: written before the barrier.
+            before_warp = unsafe { now.read(at - within as usize - 1) };
+            if form.has_initial {
+                before_warp = op.combine(form.initial, before_warp);
+            }
+        }
+        if within == LANES - 1 {
+            // All warps of strips up to this one are in the value.
+            if form.has_initial {
+                behind = op.combine(form.initial, value);
+            }
+        } else if !first_warp || form.has_initial {
+            behind = op.combine(before_warp, value);
+        }
+        // SAFETY: the thread's own slot.
+        unsafe { behinds(strips).write(at, behind) };
+    }
+    sync_threads();
+    behind
+}
+
+/// Where threads put what stands behind their strips, of all that they have there.
+#[inline(always)]
+fn behinds<A: Plain>(strips: Shared<A>) -> Shared<A> {
+    strips.from(2 * block_dim_x() as usize)
+}
+
+/// A block scans neighbouring rows of one length, at most a tile together: of long ones each thread has a strip, of short ones
+/// several rows.
+///
+/// # Safety
+///
+/// The whole block calls, with the same arguments: rows of [`SegmentParams::n`] items, `size` together, in memory from `input` and
+/// `output` on, of which the former are readable and the latter writable. `room` is not in use.
+#[inline(always)]
+unsafe fn pack_rows<
+    Op,
+    O,
+    const V: usize,
+    const U: usize,
+    const VO: usize,
+    const UO: usize,
+    const REVERSE: bool,
+>(
+    op: &O,
+    form: Form<Op::Acc>,
+    params: &SegmentParams<Op>,
+    size: u32,
+    (input, output): (*const Op::Item, *mut Op::Output),
+    room: SegmentRoom<Op::Acc>,
+) where
+    Op: Monoid,
+    O: Monoid<Item = Op::Item, Acc = Op::Acc, Output = Op::Output>,
+{
+    let Tiling { threads, strip } = const { Tiling::of::<Op>() };
+    let thread = thread_idx_x();
+    let SegmentRoom { tile: Room { stage, .. }, strips, .. } = room;
+    let (n, unit) = (params.n as u32, params.unit);
+    let same = const { size_of::<Op::Item>() == size_of::<Op::Output>() };
+
+    // Each strip has a line of shared memory, and each unit lines of its own: some places at its end are left out. A product with the
+    // inverse is the quotient of what is less than a tile.
+    let each = unit.div_ceil(strip);
+    let (by_unit, over) = (inverse(unit), each * strip - unit);
+    let ahead = threads * strip - size;
+    let slot = |i: u32| {
+        if REVERSE {
+            ahead + i - quotient(size - 1 - i, by_unit) * over
+        } else {
+            i + quotient(i, by_unit) * over
+        }
+    };
+    let by_vectors = |head: u32, vector: u32| {
+        head == 0 && unit.is_multiple_of(vector) && (!REVERSE || ahead.is_multiple_of(vector))
+    };
+    // SAFETY: the caller's promise.
+    unsafe { fill::<Op::Item, V>(input, size, by_vectors, |i| place_of::<Op::Item>(slot(i), strip), stage) };
+
+    // The thread's strip, in the order of the scan, and its line.
+    let (unit_at, k) = (thread / each, thread % each);
+    let first = unit_at * unit + k * strip;
+    let there = first < size;
+    let mine = if there { (size - first).min(unit - k * strip).min(strip) } else { 0 };
+    let line = if REVERSE { threads - 1 - thread } else { thread };
+    if cfg!(not(target_arch = "nvptx64")) {
+        // Lines are read as a whole: a GPU takes what it finds, and leaves it.
+        let mut i = mine;
+        while there && i < strip {
+            let at = line * strip + if REVERSE { strip - 1 - i } else { i };
+            // SAFETY: a place of the thread's own; there is an item.
+            unsafe { put(stage, place_of::<Op::Item>(at, strip), global::load(input)) };
+            i += 1;
+        }
+    }
+    sync_threads();
+    // The same of lines that nobody has written.
+    let vectors = if there || cfg!(target_arch = "nvptx64") {
+        // SAFETY: written before the barrier.
+        unsafe { staged_vectors::<Op::Item, V, U>(stage, line, strip) }
+    } else {
+        [[zeroed(); V]; U]
+    };
+    let from_start = item::<_, V, U, REVERSE>(&vectors, 0);
+    let here = |i: u32| if i < mine { item::<_, V, U, REVERSE>(&vectors, i as usize) } else { from_start };
+    // Of what stands for an item that is not there the operator is told a place that is.
+    let index = |from: u32, i: u32| {
+        let position = from + i.min(mine.saturating_sub(1));
+        (if REVERSE { n.wrapping_sub(position + 1) } else { position }) as u64
+    };
+
+    let mut results = [[MaybeUninit::<Op::Output>::uninit(); VO]; UO];
+    let (long, several) = (n >= strip, unit != n);
+    let whole = mine == strip && long;
+    let mut running = form.initial;
+    let mut behind = running;
+    if long {
+        let mut value = op.lift(from_start, index(k * strip, 0));
+        let mut i = 1;
+        while i < strip {
+            value = op.push(value, here(i), index(k * strip, i));
+            i += 1;
+        }
+        // SAFETY: the whole block is here: all have the same rows. The strip before is whole, and a barrier lies since.
+        unsafe {
+            behind = scan_whole(op, &form, value, whole, k, strips);
+            if k > 0 && there {
+                running = behinds(strips).read(thread as usize - 1);
+            }
+        }
+    }
+    let put = |i: u32, result| {
+        let to = if REVERSE { strip - 1 - i } else { i } as usize;
+        results[to / VO][to % VO].write(result);
+    };
+    let known = if whole { Some(behind) } else { None };
+    let walk = Walk { form: &form, n, strip, mine, there, begun: k > 0, known };
+    if several {
+        let index = |i: u32| (if REVERSE { n - 1 - i } else { i }) as u64;
+        walk.go::<Op, O, true>(op, running, |i| unrelated(here(i)), index, put);
+    } else {
+        walk.go::<Op, O, false>(op, running, |i| unrelated(here(i)), |i| index(k * strip, i), put);
+    }
+    if !same {
+        // Lines of results lie elsewhere.
+        sync_threads();
+    }
+    if there {
+        let mut u = 0;
+        while u < UO {
+            // SAFETY: the thread's own line, which it has read. What is not written is not copied out.
+            unsafe {
+                let vector = core::mem::transmute_copy::<_, [Op::Output; VO]>(&results[u]);
+                stage_vector::<Op::Output, VO>(stage, line, u, strip, vector);
+            }
+            u += 1;
+        }
+    }
+    sync_threads();
+    // SAFETY: the caller's promise; all results have been staged before the barrier.
+    unsafe {
+        empty::<Op::Output, VO>(output, size, by_vectors, |i| place_of::<Op::Output>(slot(i), strip), stage)
+    };
+}
+
+/// A thread's way through its strip, once it is known what stands before it.
+#[derive(Clone, Copy)]
+struct Walk<'a, A> {
+    form: &'a Form<A>,
+    /// Items of a row.
+    n: u32,
+    /// Items of a whole strip, and of this one.
+    strip: u32,
+    mine: u32,
+    /// Is there one at all?
+    there: bool,
+    /// Does something of the row stand before it?
+    begun: bool,
+    /// What stands behind it, if it is whole and not the only one of its row.
+    known: Option<A>,
+}
+
+impl<A: Plain> Walk<'_, A> {
+    /// Tells `put` the results. `running` stands before the first item, if anything does; of `SEVERAL` rows, before each. `index` is
+    /// told positions in the strip, or in its rows.
+    #[inline(always)]
+    fn go<Op: Monoid<Acc = A>, O, const SEVERAL: bool>(
+        self,
+        op: &O,
+        mut running: A,
+        item: impl Fn(u32) -> Op::Item,
+        index: impl Fn(u32) -> u64,
+        mut put: impl FnMut(u32, Op::Output),
+    ) where
+        O: Monoid<Item = Op::Item, Acc = A, Output = Op::Output>,
+    {
+        let Walk { form, n, strip, mine, there, begun, known } = self;
+        let Form { exclusive, has_initial, initial, .. } = *form;
+        let begun = begun || has_initial;
+        // What an exclusive scan shows next.
+        let start = if begun && exclusive && there { op.finish(running) } else { op.finish_empty() };
+        let mut shown = start;
+        let (mut next, mut i) = (0, 0);
+        while i < strip {
+            let starts = if SEVERAL { i == next } else { i == 0 };
+            if SEVERAL && starts {
+                next += n;
+                (running, shown) = (initial, start);
+            }
+            // On a GPU others are walked too, over whatever stands for them.
+            if i < mine || cfg!(target_arch = "nvptx64") {
+                let (item, index) = (item(i), index(if SEVERAL { i + n - next } else { i }));
+                let mut with =
+                    if starts && !begun { op.lift(item, index) } else { op.push(running, item, index) };
+                if !SEVERAL && i + 1 == strip {
+                    with = known.unwrap_or(with);
+                }
+                let result = op.finish(with);
+                put(i, if exclusive { shown } else { result });
+                (running, shown) = (with, result);
+            }
+            i += 1;
+        }
+    }
+}
+
+/// What the thread to the left has; of the block's first one, anything.
+///
+/// # Safety
+///
+/// The whole block calls. `edges`, one for each of its warps, are not in use.
+#[inline(always)]
+unsafe fn from_left<A: Plain>(value: A, edges: Shared<A>, warp: u32, lane: u32) -> A {
+    // SAFETY: the caller's promise: a slot of the warp's own, and one that has been written before the barrier.
+    unsafe {
+        if lane == LANES - 1 {
+            edges.write(warp as usize, value);
+        }
+        let left = shuffle_up(FULL, value, 1);
+        sync_threads();
+        if lane == 0 && warp > 0 { edges.read(warp as usize - 1) } else { left }
+    }
+}
+
+/// The last beginning before a thread's piece, and, if it is asked for, the first behind it, given those in it: all as
+/// numbers from 1.
 ///
 /// # Safety
 ///
 /// The whole block calls; `edges`, two for each of its warps, are not in use.
 #[inline(always)]
-unsafe fn around(first: u32, last: u32, warps: u32, edges: Shared<u32>) -> (u32, u32) {
+unsafe fn around<const FOLLOWING: bool>(first: u32, last: u32, edges: Shared<u32>) -> (u32, u32) {
     let (warp, lane) = (thread_idx_x() / LANES, thread_idx_x() % LANES);
-    let (mut before, mut following) = (last, first);
-    let mut step = 1;
-    while step < LANES {
-        // SAFETY: all lanes are here.
-        let (left, right) = unsafe { (shuffle_up(FULL, before, step), shuffle_down(FULL, following, step)) };
-        if lane >= step {
-            before = before.max(left);
+    // SAFETY: all lanes are here; slots of the warp's own.
+    let (mut before, mut following) = unsafe {
+        let lanes = warp_vote_ballot(FULL, last > 0);
+        let below = lanes & ((1 << lane) - 1);
+        let left = shuffle_idx(FULL, last, 31 - (below | 1).leading_zeros());
+        let mut right = u32::MAX;
+        if FOLLOWING {
+            let above = lanes & !((2_u32 << lane).wrapping_sub(1));
+            let next = shuffle_idx(FULL, first, (above | 1 << 31).trailing_zeros());
+            right = if above != 0 { next } else { u32::MAX };
+            if lane == (lanes | 1 << 31).trailing_zeros() {
+                edges.write(2 * warp as usize + 1, first);
+            }
         }
-        if lane + step < LANES {
-            following = following.min(right);
+        if lane == 31 - (lanes | 1).leading_zeros() {
+            edges.write(2 * warp as usize, last);
         }
-        step *= 2;
-    }
-    // SAFETY: slots of the warp's own.
-    unsafe {
-        if lane == LANES - 1 {
-            edges.write(2 * warp as usize, before);
-        }
-        if lane == 0 {
-            edges.write(2 * warp as usize + 1, following);
-        }
-    }
-    // SAFETY: all lanes are here.
-    let (left, right) = unsafe { (shuffle_up(FULL, before, 1), shuffle_down(FULL, following, 1)) };
-    before = if lane > 0 { left } else { 0 };
-    following = if lane < LANES - 1 { right } else { u32::MAX };
+        (if below != 0 { left } else { 0 }, right)
+    };
     sync_threads();
-    let mut w = 0;
-    while w < warps {
-        // SAFETY: written before the barrier.
-        let (theirs_last, theirs_first) =
-            unsafe { (edges.read(2 * w as usize), edges.read(2 * w as usize + 1)) };
-        if w < warp {
-            before = before.max(theirs_last);
+    let warps = block_dim_x() / LANES;
+    if before == 0 {
+        let mut w = warp;
+        while w > 0 && before == 0 {
+            w -= 1;
+            // SAFETY: written before the barrier.
+            before = unsafe { edges.read(2 * w as usize) };
         }
-        if w > warp {
-            following = following.min(theirs_first);
+    }
+    if FOLLOWING && following == u32::MAX {
+        let mut w = warp + 1;
+        while w < warps && following == u32::MAX {
+            // SAFETY: written before the barrier.
+            following = unsafe { edges.read(2 * w as usize + 1) };
+            w += 1;
         }
-        w += 1;
     }
     (before, following)
-}
-
-/// How many items lie before the first vector, and how many vectors there are.
-#[inline(always)]
-fn vectors_of<T, const V: usize>(first: *const T, count: u32) -> (u32, u32) {
-    let size = size_of::<T>();
-    if !is_word::<T>() || !first.addr().is_multiple_of(size) {
-        return (count, 0);
-    }
-    let past = (first.addr() / size % V) as u32;
-    let head = if past > 0 { (V as u32 - past).min(count) } else { 0 };
-    (head, (count - head) / V as u32)
-}
-
-/// A block copies items to shared memory. They may be read after a barrier.
-///
-/// # Safety
-///
-/// The whole block calls; `items` points to `count` readable items, at most a tile; `stage` is not in use.
-#[inline(always)]
-unsafe fn fill<T: Plain, const V: usize>(
-    items: *const T,
-    count: u32,
-    thread: u32,
-    threads: u32,
-    stage: Shared<Word>,
-) {
-    let (head, vectors) = vectors_of::<T, V>(items, count);
-    let from = items.wrapping_add(head as usize);
-    let mut next = thread;
-    while next < vectors {
-        nounroll();
-        let in_flight = const { in_flight::<T>() };
-        let mut batch = [MaybeUninit::<[T; V]>::uninit(); 4];
-        let mut u = 0;
-        while u < in_flight {
-            let w = next + u as u32 * threads;
-            let first = from.wrapping_add(w as usize * V);
-            // SAFETY: an aligned vector that there is.
-            batch[u] = unsafe { global::load_neighbours_if::<NoAllocate, T, V>(w < vectors, first) };
-            u += 1;
-        }
-        let mut u = 0;
-        while u < in_flight {
-            let w = next + u as u32 * threads;
-            if w < vectors {
-                // SAFETY: loaded under the same condition.
-                let vector = unsafe { batch[u].assume_init() };
-                let mut slot = 0;
-                while slot < V {
-                    let i = head as usize + w as usize * V + slot;
-                    // SAFETY: the item's own place.
-                    unsafe { put(stage, swizzled::<T>(i), vector[slot]) };
-                    slot += 1;
-                }
-            }
-            u += 1;
-        }
-        next += in_flight as u32 * threads;
-    }
-    let mut i = thread;
-    while i < count - vectors * V as u32 {
-        nounroll();
-        let i_th = if i < head { i } else { i + vectors * V as u32 } as usize;
-        // SAFETY: an item that there is, and its own place.
-        unsafe { put(stage, swizzled::<T>(i_th), global::load(items.wrapping_add(i_th))) };
-        i += threads;
-    }
-}
-
-/// The other way: a block copies results from shared memory.
-///
-/// # Safety
-///
-/// The whole block calls; `results` points to `count` writable places; they have been staged, and a barrier lies since.
-#[inline(always)]
-unsafe fn empty<T: Plain, const V: usize>(
-    results: *mut T,
-    count: u32,
-    thread: u32,
-    threads: u32,
-    stage: Shared<Word>,
-) {
-    let (head, vectors) = vectors_of::<T, V>(results, count);
-    let to = results.wrapping_add(head as usize);
-    let mut w = thread;
-    while w < vectors {
-        nounroll();
-        // SAFETY: results that there are; an aligned vector.
-        unsafe {
-            let vector: [T; V] = core::array::from_fn(|slot| {
-                get::<T>(stage, swizzled::<T>(head as usize + w as usize * V + slot))
-            });
-            global::store(to.wrapping_add(w as usize * V).cast::<Word>(), core::mem::transmute_copy(&vector));
-        }
-        w += threads;
-    }
-    let mut i = thread;
-    while i < count - vectors * V as u32 {
-        nounroll();
-        let i_th = if i < head { i } else { i + vectors * V as u32 } as usize;
-        // SAFETY: a result that there is.
-        unsafe { global::store(results.wrapping_add(i_th), get::<T>(stage, swizzled::<T>(i_th))) };
-        i += threads;
-    }
 }
 
 const _: () = assert!(VECTOR_BYTES == size_of::<Word>() && vector_len(4) == 4);

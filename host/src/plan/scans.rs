@@ -3,7 +3,7 @@
 use warpfold_gpu_kernels::scan::{
     columns::{self, Shape, column_pairs},
     row_pairs,
-    segments::{self, cell, cell_pairs},
+    segments::{self, Packing, cell, cell_pairs},
 };
 use warpfold_monoid::{Monoid, scan::Tiling};
 
@@ -53,8 +53,8 @@ impl Work<'_> {
 pub(crate) enum Strategy {
     /// A tile of a row to a block.
     Tiles,
-    /// So many rows to a block.
-    Rows(u32),
+    /// Several rows to a block.
+    Rows(Packing),
     /// A cell of the array to a block, whatever the segments' lengths are.
     Cells,
     /// Columns side by side.
@@ -94,12 +94,12 @@ impl ScanPlan {
                 (Strategy::Cells, cells, 1, cells.saturating_mul(cell_pairs(acc)))
             }
             Work::Lines(lines) if packs && lines.count > 1 && lines.n <= tile / 2 && lines.are_rows() => {
-                let rows = tile / lines.n;
-                (Strategy::Rows(rows as u32), lines.count.div_ceil(rows), 1, 0)
+                let packing = Packing::of::<Op>(lines.n);
+                (Strategy::Rows(packing), lines.count.div_ceil(packing.rows as u64), 1, 0)
             }
             Work::Lines(lines) if by_lines && lines.rows.inner > 1 && const { columns::fits::<Op>() } => {
                 let inner = lines.rows.inner;
-                let (shape, outer) = (Shape::new(tiling, lines.n, inner), lines.count / inner);
+                let (shape, outer) = (Shape::of::<Op>(lines.n, inner), lines.count / inner);
                 let windows = lines.n.div_ceil(tiling.warp() as u64).min(u32::MAX as u64) as u32;
                 let (sets, others) = if windows > 1 { (windows as u64, outer) } else { (outer, 1) };
                 let abreast = inner.div_ceil(shape.columns as u64);
@@ -117,7 +117,7 @@ impl ScanPlan {
         if blocks > facts.max_grid_x as u64 {
             return Err(Error::GridTooLarge { n, blocks, limit: facts.max_grid_x });
         }
-        let threads = if let Strategy::Columns(_) = strategy { columns::THREADS } else { tiling.threads };
+        let threads = if let Strategy::Columns(shape) = strategy { shape.threads() } else { tiling.threads };
         if threads > facts.max_threads_per_block {
             let limit = facts.max_threads_per_block;
             return Err(Error::BlockTooLarge { n, threads, limit });
@@ -135,6 +135,8 @@ impl ScanPlan {
             (Strategy::Rows(_), true) => ("rows_reverse", true),
             (Strategy::Cells, false) => ("segments_forward", true),
             (Strategy::Cells, true) => ("segments_reverse", true),
+            (Strategy::Columns(shape), false) if shape.is_narrow() => ("narrow_forward", true),
+            (Strategy::Columns(shape), true) if shape.is_narrow() => ("narrow_reverse", true),
             (Strategy::Columns(_), false) => ("columns_forward", true),
             (Strategy::Columns(_), true) => ("columns_reverse", true),
         }
@@ -153,16 +155,21 @@ mod tests {
             ScanPlan::new::<Sum<f32>>(&Work::Lines(lines), &DeviceFacts::H100, by_lines).unwrap()
         };
         let rows = Lines::rows(1 << 20, 64);
-        assert_eq!(plan(&rows, true).strategy, Strategy::Rows(112));
-        assert_eq!(plan(&rows, true).grid, 9363);
+        // Three strips a row, 256 a block.
+        assert_eq!(plan(&rows, true).strategy, Strategy::Rows(Packing { rows: 85, unit: 64 }));
+        assert_eq!(plan(&rows, true).grid, 12337);
         assert_eq!((plan(&rows, false).strategy, plan(&rows, false).grid), (Strategy::Tiles, 1 << 20));
         let columns = plan(&Lines::inner(64, 1 << 20, 64), true);
         assert_eq!(columns.strategy, Strategy::Columns(Shape { columns: 16, strips: 32, sets: 1 }));
         assert_eq!((columns.tiles, columns.grid), (1171, 4 * 1171));
         // Of one item: rows, wherever they lie.
-        assert_eq!(plan(&Lines::inner(6, 1, 2), true).strategy, Strategy::Rows(7168));
+        let alone = Packing { rows: 7168, unit: 28 };
+        assert_eq!(plan(&Lines::inner(6, 1, 2), true).strategy, Strategy::Rows(alone));
+        // Two thirds of the most, by vectors; as many as there is room for.
+        assert_eq!(Packing::of::<Sum<f32>>(9), Packing { rows: 768, unit: 27 });
+        assert_eq!(Packing::of::<Sum<f32>>(5), Packing { rows: 1024, unit: 20 });
         let few = plan(&Lines::inner(6, 4, 2), true);
-        assert_eq!(few.strategy, Strategy::Columns(Shape { columns: 2, strips: 1, sets: 256 }));
+        assert_eq!(few.strategy, Strategy::Columns(Shape { columns: 2, strips: 1, sets: 128 }));
         assert_eq!(few.grid, 1);
     }
 }
