@@ -202,6 +202,16 @@ fn tagged_sinks_give_the_cpus_bits() {
                 );
             }
         }
+        // From one to the other and back.
+        let saved = gpu.save().unwrap();
+        assert_eq!(saved, cpu.save().unwrap());
+        // SAFETY: saved just now.
+        let restored = unsafe { engine.restore_tagged_sink(op, k, &saved).unwrap() };
+        restored.push(&tags[..999], &values[..999]).unwrap();
+        // SAFETY: as above.
+        let on_cpu = unsafe { Engine::cpu().restore_tagged_sink(op, k, &saved).unwrap() };
+        on_cpu.push(&tags[..999], &values[..999]).unwrap();
+        assert_eq!(restored.save().unwrap(), on_cpu.save().unwrap());
         let bad = DeviceArray::from_slice(&engine, &[0_u32, k as u32, 0]).unwrap();
         // SAFETY: as above.
         unsafe { gpu.push_on(&bad, &on_device.view().slice(..3).unwrap(), &stream).unwrap() };

@@ -504,6 +504,14 @@ pub enum Error {
         /// The operator that it should be.
         operator: &'static str,
     },
+    /// A stream was saved by a sink of another number of tags.
+    #[error("saved by a sink of {saved} tags, cannot go on as one of {tags}: ask for as many")]
+    SavedTags {
+        /// How many it had.
+        saved: u64,
+        /// How many it should have.
+        tags: u64,
+    },
     /// Bytes that no sink saved.
     #[error("{bytes} bytes are no sink's: {problem}")]
     SavedBytes {

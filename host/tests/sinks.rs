@@ -323,6 +323,45 @@ fn tagged_sinks_add_batch_by_batch() {
             start += cut;
         }
         assert_eq!((cpu.len(), sim.len()), (9000, 9000));
+        // From one to the other and back; of many tags some have no value.
+        let saved = sim.save().unwrap();
+        assert_eq!(saved, cpu.save().unwrap());
+        // SAFETY: saved just now.
+        let restored = engines().map(|engine| unsafe { engine.restore_tagged_sink(op, k, &saved).unwrap() });
+        for sink in restored.iter().chain([&cpu]) {
+            sink.push(&[0_u8, (k - 1).min(255) as u8, 0], &all[..3]).unwrap();
+            assert_eq!((sink.len(), sink.results().unwrap()), (9003, restored[0].results().unwrap()));
+        }
+    }
+}
+
+#[test]
+fn what_a_tagged_sink_saved_must_be_its_own() {
+    let [cpu, sim] = engines();
+    let op = Grouping::<true> { salt: 3 };
+    let sink = cpu.tagged_sink(op, 5).unwrap();
+    sink.push(&[1_u8, 4, 1], &items(3)).unwrap();
+    let saved = sink.save().unwrap();
+    // SAFETY: what a sink saved, but for what the checksum shows.
+    let restore = |op, k, saved: &[u8]| unsafe { sim.restore_tagged_sink::<Grouping<true>>(op, k, saved) };
+    assert_eq!(restore(op, 5, &saved).unwrap().results().unwrap(), sink.results().unwrap());
+    assert_eq!(restore(op, 6, &saved).unwrap_err(), Error::SavedTags { saved: 5, tags: 6 });
+    let other_salt = restore(Grouping { salt: 4 }, 5, &saved).unwrap_err();
+    assert!(matches!(other_salt, Error::SavedOperator { .. }), "{other_salt}");
+    // SAFETY: as above.
+    let other = unsafe { cpu.restore_tagged_sink(Max::<i32>::new(), 5, &saved).unwrap_err() };
+    assert!(matches!(other, Error::SavedOperator { .. }), "{other}");
+    // Neither kind is taken for the other.
+    // SAFETY: as above.
+    let untagged = unsafe { cpu.restore_sink(op, &saved).unwrap_err() };
+    assert!(untagged.to_string().contains("TaggedSink<"), "{untagged}");
+    let error = restore(op, 5, &cpu.sink(op).unwrap().save().unwrap()).unwrap_err();
+    assert!(matches!(error, Error::SavedOperator { .. }), "{error}");
+    for at in [0, 20, saved.len() / 2, saved.len() - 1] {
+        let mut damaged = saved.clone();
+        damaged[at] ^= 1;
+        let found = [restore(op, 5, &damaged), restore(op, 5, &saved[..at])];
+        assert!(found.iter().all(|found| matches!(found, Err(Error::SavedBytes { .. }))), "{at}: {found:?}");
     }
 }
 
