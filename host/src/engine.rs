@@ -18,7 +18,8 @@ use warpfold_monoid::{
 
 #[cfg(feature = "cuda")]
 use crate::cuda::{
-    Context, Gpu, GroupLauncher, Loaded, RunLauncher, ScanLauncher, SegmentLauncher, TagLauncher,
+    Context, Gpu, GroupLauncher, Loaded, RunLauncher, ScanLauncher, SegmentLauncher, SortLauncher,
+    TagLauncher,
 };
 use crate::{
     Error, GroupReducer, KeyReducer, Reducer, Scanner, SegmentReducer, TagReducer,
@@ -498,22 +499,24 @@ impl Engine {
         &self,
         travels: keys::Travels,
     ) -> Result<GroupLauncher<K>, Error> {
-        let gpu = self.gpu("sorting on a device")?;
         let keys::KeyPlace::Cuda(runs) = self.run_place::<K::Run, Op>()? else {
             return Err(Error::NeedsCuda { what: "sorting on a device" });
         };
         let sorts = match travels {
-            keys::Travels::Long => {
-                let id = TypeId::of::<sort::Pairs<K, u64>>();
-                gpu.kernels(id, Family::Sorts, &|| self.find_sorts::<K, u64>())?
-            }
-            keys::Travels::Word | keys::Travels::Position => {
-                let id = TypeId::of::<sort::Pairs<K, u32>>();
-                gpu.kernels(id, Family::Sorts, &|| self.find_sorts::<K, u32>())?
-            }
+            keys::Travels::Long => self.sort_launcher::<K, u64>()?,
+            keys::Travels::Word | keys::Travels::Position => self.sort_launcher::<K, u32>()?,
         };
+        Ok(GroupLauncher::new(sorts, runs, travels))
+    }
+
+    /// What sorts on a GPU.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn sort_launcher<K: keys::RunKey, V: sort::Payload>(&self) -> Result<SortLauncher<K>, Error> {
+        let gpu = self.gpu("sorting on a device")?;
+        let id = TypeId::of::<sort::Pairs<K, V>>();
+        let loaded = gpu.kernels(id, Family::Sorts, &|| self.find_sorts::<K, V>())?;
         let facts = self.facts.unwrap_or(gpu.context.facts);
-        Ok(GroupLauncher::new(gpu.clone(), sorts, runs, facts, travels))
+        Ok(SortLauncher::new(gpu.clone(), loaded, facts))
     }
 
     /// Where whole arrays are reduced, with what it takes.
