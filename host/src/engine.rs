@@ -12,7 +12,7 @@ use warpfold_gpu_kernels::{
 };
 use warpfold_monoid::{
     Monoid, Plain,
-    keyed::{Equal, Equality, Runs},
+    keyed::{Equal, Equality, KeyClass, Runs},
     limits,
 };
 
@@ -410,12 +410,13 @@ impl Engine {
             Place::Cpu => keys::KeyPlace::Cpu,
             Place::Sim(options) => {
                 let facts = self.facts.unwrap_or(DeviceFacts::H100);
-                let export = self.find(Named::of::<Runs<K, E, Op>>(), Family::Keys)?.1;
+                let export = self.find_by_key::<K, E, Op>()?.1;
                 keys::KeyPlace::Sim(RunSimulator::new::<K, E, Op>(*options, export, facts)?)
             }
             #[cfg(feature = "cuda")]
             Place::Cuda(gpu) => {
-                let loaded = self.kernels(gpu, Named::of::<Runs<K, E, Op>>(), Family::Keys)?;
+                let found = self.find_by_key::<K, E, Op>()?;
+                let loaded = gpu.kernels(found.1.operator, Family::Keys, &|| Ok(found))?;
                 let facts = self.facts.unwrap_or(gpu.context.facts);
                 keys::KeyPlace::Cuda(RunLauncher::new::<K, E, Op>(gpu.clone(), loaded, facts)?)
             }
@@ -450,6 +451,20 @@ impl Engine {
     /// Are there kernels that sort?
     pub(crate) fn sorts(&self) -> bool {
         !matches!(self.place, Place::Cpu)
+    }
+
+    /// The kernels that serve reductions by keys of a type.
+    fn find_by_key<K: Plain, E: Equality<K>, Op: Monoid>(&self) -> Result<(Kernels, &'static Export), Error> {
+        let own = || self.find(Named::of::<Runs<K, E, Op>>(), Family::Keys);
+        if TypeId::of::<E>() != TypeId::of::<Equal>() {
+            return own();
+        }
+        match KeyClass::of::<K>() {
+            KeyClass::Own => own(),
+            KeyClass::Narrow => self.find_runs::<i32, Op>(),
+            KeyClass::Word => own().or_else(|_| self.find_runs::<i32, Op>()),
+            KeyClass::Long => own().or_else(|_| self.find_runs::<i64, Op>()),
+        }
     }
 
     /// The kernels of reductions by key.
