@@ -9,7 +9,7 @@ use warpfold_monoid::{
 use crate::cuda::CudaArray;
 #[cfg(feature = "cuda")]
 use crate::erased::{Erased, bytes_of_mut};
-use crate::{Error, Reducer, Sink, cpu::stream, reducer, sim::SimArray};
+use crate::{Backend, Engine, Error, Reducer, Sink, cpu::stream, reducer, sim::SimArray};
 
 /// Bytes of chunks that are folded together on the host, where the array comes in less than a chunk at a time.
 const TOGETHER: u64 = 32 << 20;
@@ -23,8 +23,8 @@ pub(crate) enum Place<Op: Monoid> {
 }
 
 impl<Op: Monoid> Reducer<Op> {
-    /// Reduces what comes in chunks, of any lengths, and of which no more is in memory than one at a time: from an iterator
-    /// over a file's parts, a decoder, a channel.
+    /// Reduces what comes in chunks, of any lengths, and of which no more is in memory than one at a time (for a GPU, than there is
+    /// in 32 MiB, if one is shorter): from an iterator over a file's parts, a decoder, a channel.
     ///
     /// How many items will come need not be known, and so this is the result of a [stream](Sink): its bits depend on the items
     /// and not on the chunks. With [`reduce_chunks_of`](Reducer::reduce_chunks_of) they are those of
@@ -52,7 +52,7 @@ impl<Op: Monoid> Reducer<Op> {
         C: IntoIterator<Item: AsRef<[Op::Item]>>,
     {
         let sink = Sink::new(self.engine().clone(), *self.operator(), self.stream()?);
-        chunks.into_iter().try_for_each(|chunk| sink.push(chunk.as_ref()))?;
+        together(self.engine(), chunks, |chunks| sink.push_slices(chunks))?;
         sink.finish()
     }
 
@@ -95,15 +95,50 @@ impl<Op: Monoid> Reducer<Op> {
         let mut array =
             Array { op: *self.operator(), shape, place: self.chunks(shape)?, buffer: Vec::new(), done: 0 };
         let mut come = 0;
-        for chunk in chunks {
-            let chunk = chunk.as_ref();
-            fits(n, come, chunk.len())?;
-            array.push(chunk)?;
-            come += chunk.len() as u64;
-        }
+        together(self.engine(), chunks, |chunks| {
+            for chunk in chunks {
+                fits(n, come, chunk.len())?;
+                come += chunk.len() as u64;
+            }
+            array.push(chunks)
+        })?;
         complete(n, come)?;
         Ok(reducer::value::<Op>(array.finish()?, false))
     }
+}
+
+/// Bytes of chunks that are copied to a GPU at once: many threads have to be woken for it.
+const AT_ONCE: usize = 32 << 20;
+
+/// Chunks that are, at most.
+const MOST_AT_ONCE: usize = 4096;
+
+/// Has `take` take in all chunks: one by one, or for a GPU as many at a time as are worth copying together.
+fn together<C, T>(
+    engine: &Engine,
+    chunks: C,
+    mut take: impl FnMut(&[&[T]]) -> Result<(), Error>,
+) -> Result<(), Error>
+where
+    C: IntoIterator<Item: AsRef<[T]>>,
+{
+    let most = if engine.backend() == Backend::Cuda { AT_ONCE } else { 0 };
+    let mut take_all = |held: &mut Vec<C::Item>| {
+        let slices: Vec<&[T]> = held.iter().map(AsRef::as_ref).collect();
+        take(&slices)?;
+        held.clear();
+        Ok(())
+    };
+    let (mut held, mut bytes) = (Vec::new(), 0);
+    for chunk in chunks {
+        bytes += size_of_val(chunk.as_ref());
+        held.push(chunk);
+        if bytes >= most || held.len() == MOST_AT_ONCE {
+            take_all(&mut held)?;
+            bytes = 0;
+        }
+    }
+    take_all(&mut held)
 }
 
 /// Are more items no more than there should be?
@@ -130,12 +165,18 @@ struct Array<Op: Monoid> {
 }
 
 impl<Op: Monoid> Array<Op> {
-    fn push(&mut self, mut items: &[Op::Item]) -> Result<(), Error> {
+    fn push(&mut self, chunks: &[&[Op::Item]]) -> Result<(), Error> {
         #[cfg(feature = "cuda")]
         if let Place::Cuda(array) = &mut self.place {
+            let pieces: Vec<_> =
+                chunks.iter().map(|items| (items.as_ptr().cast(), items.len() as u64)).collect();
             // SAFETY: items of the operator, which is the array's.
-            return unsafe { array.push(Erased::of(&self.op), items.as_ptr().cast(), items.len() as u64) };
+            return unsafe { array.push(Erased::of(&self.op), &pieces) };
         }
+        chunks.iter().try_for_each(|items| self.push_here(items))
+    }
+
+    fn push_here(&mut self, mut items: &[Op::Item]) -> Result<(), Error> {
         let chunk = self.shape.chunk;
         let bytes = chunk * size_of::<Op::Item>() as u64;
         let together = chunk * (TOGETHER / bytes.max(1)).max(1);

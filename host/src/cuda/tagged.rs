@@ -119,8 +119,8 @@ impl CudaTags {
         // SAFETY: the buffer's last copy has been waited for, and takes a piece; what read the device's before is ahead on a
         // stream that this one has waited for.
         unsafe {
-            slot.pinned.fill(0, tags.as_ptr().cast(), size_of_val(tags));
-            slot.pinned.fill(tag_bytes, values.as_ptr().cast(), size_of_val(values));
+            slot.pinned.fill(0, &[(tags.as_ptr().cast(), size_of_val(tags))]);
+            slot.pinned.fill(tag_bytes, &[(values.as_ptr().cast(), size_of_val(values))]);
             slot.pinned.send(0, size_of_val(tags), at.0, own)?;
             slot.pinned.send(tag_bytes, size_of_val(values), at.1, own)?;
             slot.sent.record(own)?;
