@@ -9,7 +9,10 @@ use warpfold_monoid::{
 use crate::cuda::CudaArray;
 #[cfg(feature = "cuda")]
 use crate::erased::{Erased, bytes_of_mut};
-use crate::{Backend, Engine, Error, Reducer, Sink, cpu::stream, reducer, sim::SimArray};
+use crate::{
+    Backend, Engine, Error, Reducer, SegmentPlan, SegmentReducer, Sink, cpu::stream, reducer, segments::room,
+    sim::SimArray,
+};
 
 /// Bytes of chunks that are folded together on the host, where the array comes in less than a chunk at a time.
 const TOGETHER: u64 = 32 << 20;
@@ -91,9 +94,7 @@ impl<Op: Monoid> Reducer<Op> {
             complete(n, all.len() as u64)?;
             return self.reduce(&all);
         }
-        self.plan(n)?;
-        let mut array =
-            Array { op: *self.operator(), shape, place: self.chunks(shape)?, buffer: Vec::new(), done: 0 };
+        let mut array = self.array(n)?;
         let mut come = 0;
         together(self.engine(), chunks, |chunks| {
             for chunk in chunks {
@@ -104,6 +105,15 @@ impl<Op: Monoid> Reducer<Op> {
         })?;
         complete(n, come)?;
         Ok(reducer::value::<Op>(array.finish()?, false))
+    }
+}
+
+impl<Op: Monoid> Reducer<Op> {
+    /// An array of `n` items that come one after the other: of several chunks.
+    fn array(&self, n: u64) -> Result<Array<Op>, Error> {
+        self.plan(n)?;
+        let shape = Shape::new(n, size_of::<Op::Item>());
+        Ok(Array { op: *self.operator(), shape, place: self.chunks(shape)?, buffer: Vec::new(), done: 0 })
     }
 }
 
@@ -151,6 +161,146 @@ fn fits(n: u64, come: u64, more: usize) -> Result<(), Error> {
 
 fn complete(n: u64, come: u64) -> Result<(), Error> {
     if come == n { Ok(()) } else { Err(Error::LengthMismatch { expected: n, found: come }) }
+}
+
+/// A segment that began before the chunk that is at hand.
+struct Open<Op: Monoid> {
+    k: u64,
+    /// Items that are to come.
+    left: u64,
+    items: Held<Op>,
+}
+
+enum Held<Op: Monoid> {
+    Short(Vec<Op::Item>),
+    /// Too many to wait for.
+    Long(Box<Array<Op>>),
+}
+
+impl<Op: Monoid> SegmentReducer<Op> {
+    /// Reduces segments of what comes in chunks, of any lengths, that have nothing to do with the segments: the bits of
+    /// [`reduce_segments`](SegmentReducer::reduce_segments) of all of it.
+    ///
+    /// Segments that lie within a chunk are reduced with it. Of one that goes on in the next, up to 32 MiB of items are kept, and a longer
+    /// one is folded as it comes, as [`Reducer::reduce_chunks_of`] does. Items of no segment are passed over.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SegmentsNotInOrder`] if a segment that has items begins before the one before it ends; [`Error::SegmentOutOfRange`] if less
+    /// items come than there should be; and those of [`reduce_segments`](SegmentReducer::reduce_segments).
+    ///
+    /// ```
+    /// use warpfold_host::{Engine, segments::SegmentPlan};
+    /// use warpfold_monoid::Sum;
+    ///
+    /// # fn main() -> Result<(), warpfold_host::Error> {
+    /// let sum = Engine::cpu().segments(Sum::<i32>::new())?;
+    /// let plan = SegmentPlan::from_lengths(&[1, 4, 0, 1])?;
+    /// assert_eq!(sum.reduce_chunks(&plan, [vec![1, 2], vec![], vec![3, 4, 5, 6]])?, [1, 14, 0, 6]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn reduce_chunks<C>(&self, plan: &SegmentPlan, chunks: C) -> Result<Vec<Op::Output>, Error>
+    where
+        C: IntoIterator<Item: AsRef<[Op::Item]>>,
+    {
+        let segments = plan.segments();
+        let mut end = 0;
+        for index in 0..segments {
+            let range = plan.range(index);
+            if range.is_empty() {
+                continue;
+            }
+            if range.start < end {
+                return Err(Error::SegmentsNotInOrder { index, start: range.start, end });
+            }
+            end = range.end;
+        }
+        let mut results = room(segments)?;
+        let (mut next, mut come) = (0, 0);
+        let mut open: Option<Open<Op>> = None;
+        for chunk in chunks {
+            let chunk = chunk.as_ref();
+            let end = come + chunk.len() as u64;
+            let mut at = come;
+            if let Some(mut segment) = open.take() {
+                let here = segment.left.min(chunk.len() as u64);
+                segment.push(&chunk[..here as usize])?;
+                at += here;
+                match segment.left {
+                    0 => {
+                        let k = segment.k as usize;
+                        results[k] = self.close(segment)?;
+                    }
+                    _ => open = Some(segment),
+                }
+            }
+            let first = next;
+            let inside = |k: u64| plan.range(k).is_empty() || plan.range(k).end <= end;
+            while open.is_none() && next < segments && inside(next) {
+                next += 1;
+            }
+            if first < next {
+                let (from, to) = (first as usize, next as usize);
+                let part = plan.part(first..next, (at, end));
+                self.reduce_segments_into(&chunk[(at - come) as usize..], &part, &mut results[from..to])?;
+            }
+            if open.is_none() && next < segments && plan.range(next).start < end {
+                let range = plan.range(next);
+                let mut segment = self.open(next, range.end - range.start)?;
+                segment.push(&chunk[(range.start - come) as usize..])?;
+                open = Some(segment);
+                next += 1;
+            }
+            come = end;
+        }
+        plan.check(come)?;
+        // Without items, they may lie behind the last of all.
+        if next < segments {
+            let part = plan.part(next..segments, (come, come));
+            let nothing: &[Op::Item] = &[];
+            self.reduce_segments_into(nothing, &part, &mut results[next as usize..])?;
+        }
+        Ok(results)
+    }
+
+    fn open(&self, k: u64, n: u64) -> Result<Open<Op>, Error> {
+        let items = if n.saturating_mul(size_of::<Op::Item>() as u64) <= AT_ONCE as u64 {
+            Held::Short(Vec::with_capacity(n as usize))
+        } else {
+            // The same bits, wherever there are kernels.
+            let reducer = match self.engine().reducer(*self.operator()) {
+                Err(Error::NoKernel { .. } | Error::NotCompiled { .. }) => {
+                    Engine::cpu().reducer(*self.operator())?
+                }
+                reducer => reducer?,
+            };
+            Held::Long(Box::new(reducer.array(n)?))
+        };
+        Ok(Open { k, left: n, items })
+    }
+
+    fn close(&self, segment: Open<Op>) -> Result<Op::Output, Error> {
+        match segment.items {
+            Held::Short(items) => {
+                let mut result = room(1)?;
+                self.reduce_rows_into(&items, items.len() as u64, &mut result)?;
+                Ok(result[0])
+            }
+            Held::Long(array) => array.finish(),
+        }
+    }
+}
+
+impl<Op: Monoid> Open<Op> {
+    fn push(&mut self, items: &[Op::Item]) -> Result<(), Error> {
+        self.left -= items.len() as u64;
+        match &mut self.items {
+            Held::Short(held) => held.extend_from_slice(items),
+            Held::Long(array) => array.push(&[items])?,
+        }
+        Ok(())
+    }
 }
 
 /// A long array whose items come one after the other.

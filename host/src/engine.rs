@@ -211,6 +211,10 @@ impl Engine {
     /// 128 MiB, and more only where an array's chunks are longer: four of its up to 256.
     ///
     /// Bits do not depend on it. Where even two of an array's chunks take more, reductions give [`Error::DeviceMemory`].
+    ///
+    /// Segments of any lengths of longer host arrays are sent part by part too. Other work on more than that, or than the device has
+    /// memory for, is done on the host: segments that are longer, reductions by tag unless any order gives the same bits,
+    /// by key and by group, and scans.
     #[must_use = "the engine itself does not change"]
     pub fn with_device_bytes(&self, limit: u64) -> Engine {
         Engine { device_bytes: Some(limit), ..self.clone() }
@@ -446,6 +450,20 @@ impl Engine {
             self.find_runs::<i64, Op>().or_else(|_| self.find_runs::<i32, Op>())?;
         }
         Ok(GroupReducer::new(self.clone(), op))
+    }
+
+    /// Device memory that host arrays may take, if it is limited.
+    pub(crate) fn device_bytes(&self) -> Option<u64> {
+        self.device_bytes
+    }
+
+    /// May a host array of so many bytes, with its results, be on the device as a whole?
+    #[cfg(feature = "cuda")]
+    pub(crate) fn check_device_bytes(&self, needed: u64) -> Result<(), Error> {
+        match self.device_bytes {
+            Some(limit) if needed > limit => Err(Error::DeviceMemory { needed, free: limit, total: limit }),
+            _ => Ok(()),
+        }
     }
 
     /// Are there kernels that sort?

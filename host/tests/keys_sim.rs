@@ -503,7 +503,7 @@ fn runs_of_bytes_and_of_an_equality_of_ones_own() {
 fn runs_of_integers_of_any_width() {
     let tile = RunTiling::of::<i32, Words>().tile() as usize;
     check_runs(Words::default(), Equal, |key| key as u8, &[1, 700, tile + 33], 3);
-    check_runs(Words::default(), Equal, |key| key as i8 - 100, &[700], 0);
+    check_runs(Words::default(), Equal, |key| (key as i8).wrapping_sub(100), &[700], 0);
     check_runs(Words::default(), Equal, |key| (key * 257) as u16, &[31, tile + 600], 1);
     check_runs(Words::default(), Equal, |key| -(key as i16 * 128), &[tile - 1], 2);
     check_runs(Words::default(), Equal, |key| key % 3 == 0, &[500], 1);

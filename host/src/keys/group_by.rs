@@ -411,11 +411,18 @@ impl<Op: Monoid> GroupReducer<Op> {
             GroupKeys::Device { .. } => return Err(Error::NeedsCuda { what: "device memory" }),
         };
         let plain = if self.engine.sorts() { GroupKey::plain(keys) } else { None };
-        match plain {
+        let groups = match plain {
             Some(PlainKeys::Words(keys, kind)) => self.sorted_there(kind, &keys[..], values),
             Some(PlainKeys::Longs(keys, kind)) => self.sorted_there(kind, &keys[..], values),
             None if I::Key::LONG => self.sorted_here::<u64, _, _>(keys, values),
             None => self.sorted_here::<u32, _, _>(keys, values),
+        };
+        match groups {
+            // More than fits into the device's memory; the bits are the same.
+            Err(Error::DeviceMemory { .. }) => {
+                GroupReducer { engine: Engine::cpu(), ..self.clone() }.reduce(keys, values)
+            }
+            groups => groups,
         }
     }
 
@@ -484,6 +491,7 @@ impl<Op: Monoid> GroupReducer<Op> {
     ) -> Result<Groups<K, Op::Output>, Error> {
         let mut copy = Vec::new();
         let values = placed(values, &mut copy)?;
+        self.engine.check_device_bytes((keys.copied() + values.copied()) as u64)?;
         let launcher = self.engine.group_launcher::<B, Op>(Travels::of::<Op>(!self.sorted))?;
         // SAFETY: borrowed until the call returns, which waits.
         let found = unsafe { launcher.reduce(self.op, kind, keys, values, !self.sorted)? };

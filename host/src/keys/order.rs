@@ -43,14 +43,19 @@ impl Engine {
             GroupKeys::Device { .. } => return Err(Error::NeedsCuda { what: "device memory" }),
         };
         let plain = if self.sorts() { GroupKey::plain(keys) } else { None };
-        match plain {
-            None => {
+        let ordered = match plain {
+            None => None,
+            Some(PlainKeys::Words(keys, kind)) => Some(self.ordered(kind, &keys[..])),
+            Some(PlainKeys::Longs(keys, kind)) => Some(self.ordered(kind, &keys[..])),
+        };
+        match ordered {
+            // More than fits into the device's memory is sorted here too.
+            None | Some(Err(Error::DeviceMemory { .. })) => {
                 let mut groups = grouped(keys)?;
                 groups.sort(keys);
                 widened(&groups.order()?, |place| place as u64)
             }
-            Some(PlainKeys::Words(keys, kind)) => self.ordered(kind, &keys[..]),
-            Some(PlainKeys::Longs(keys, kind)) => self.ordered(kind, &keys[..]),
+            Some(ordered) => ordered,
         }
     }
 
@@ -65,6 +70,7 @@ impl Engine {
 
     #[cfg(feature = "cuda")]
     fn ordered_there<B: RunKey>(&self, kind: u32, keys: From<'_, B>) -> Result<Vec<u64>, Error> {
+        self.check_device_bytes(keys.copied() as u64)?;
         // SAFETY: borrowed until the call returns, which waits.
         widened(&unsafe { self.sort_launcher::<B, u32>()?.order(kind, keys)? }, u64::from)
     }

@@ -54,16 +54,15 @@ pub(super) fn write_tagged<Op: Monoid>(op: &Op, kept: &[Option<Op::Acc>], positi
     sealed(out)
 }
 
+/// The values of tags, and how many items have come.
+type Kept<A> = (Vec<Option<A>>, u64);
+
 /// The values of `k` tags, and how many items have come.
 ///
 /// # Safety
 ///
 /// The bytes are what [`write_tagged`] gave.
-pub(super) unsafe fn read_tagged<Op: Monoid>(
-    op: &Op,
-    k: u64,
-    saved: &[u8],
-) -> Result<(Vec<Option<Op::Acc>>, u64), Error> {
+pub(super) unsafe fn read_tagged<Op: Monoid>(op: &Op, k: u64, saved: &[u8]) -> Result<Kept<Op::Acc>, Error> {
     let mut body = Body::open(op, type_name::<TaggedSink<Op>>(), saved)?;
     let position = body.number()?;
     let held = body.field()?;
