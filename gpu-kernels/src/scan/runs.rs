@@ -17,7 +17,7 @@ use super::*;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RunParams<K: Plain, E: Equality<K>, Op: Monoid> {
-    /// The keys; aligned to one.
+    /// The keys; aligned to one, of as many bytes as [`key_bytes`](RunParams::key_bytes) says.
     pub keys: *const K,
     /// As many values; aligned to the item.
     pub values: *const Op::Item,
@@ -25,7 +25,7 @@ pub struct RunParams<K: Plain, E: Equality<K>, Op: Monoid> {
     pub n: u64,
     /// Null, or the index of each item that the operator is told in place of its position.
     pub indices: *const u32,
-    /// Receives the first key of each run.
+    /// Receives the first key of each run, of as many bytes.
     pub out_keys: *mut K,
     /// Receives the result of each run.
     pub out_values: *mut Op::Output,
@@ -39,8 +39,8 @@ pub struct RunParams<K: Plain, E: Equality<K>, Op: Monoid> {
     pub capacity: u64,
     /// Tiles.
     pub tiles: u32,
-    /// No bytes without a meaning.
-    pub padding: u32,
+    /// Bytes of a key in memory: its size, or, of integers of 4 bytes, the 1 or 2 lowest of them, the others being 0.
+    pub key_bytes: u32,
     /// The operator, and which keys are the same.
     pub op: Runs<K, E, Op>,
 }
@@ -163,11 +163,12 @@ pub unsafe fn runs<K, E, Op, const VK: usize, const UK: usize, const V: usize, c
         unsafe { global::load(params.indices.wrapping_add(position as usize)) as u64 }
     };
     let mine = count.saturating_sub(lane * strip).min(strip);
+    let narrow = const { size_of::<K>() == size_of::<u32>() } && params.key_bytes < size_of::<u32>() as u32;
     // The key before the warp's first.
     let mut earlier = zeroed::<K>();
     if lane == 0 && start > 0 && count > 0 {
         // SAFETY: a key that there is.
-        earlier = unsafe { global::load(params.keys.wrapping_add(start as usize - 1)) };
+        earlier = unsafe { load_key(params, narrow, start - 1) };
     }
     let first = start == 0 && lane == 0;
 
@@ -181,7 +182,7 @@ pub unsafe fn runs<K, E, Op, const VK: usize, const UK: usize, const V: usize, c
         unsafe {
             let (from_keys, from_values) =
                 (params.keys.wrapping_add(start as usize), params.values.wrapping_add(start as usize));
-            if by_vectors(from_keys, 1) && by_vectors(from_values, 1) {
+            if !narrow && by_vectors(from_keys, 1) && by_vectors(from_values, 1) {
                 // All asked for before any is staged.
                 let asked_keys: [[K; VK]; UK] = core::array::from_fn(|u| {
                     let w = u * LANES as usize + lane as usize;
@@ -194,7 +195,11 @@ pub unsafe fn runs<K, E, Op, const VK: usize, const UK: usize, const V: usize, c
                 stage_whole(&asked_keys, strip, lane, keys);
                 stage_whole(&asked, strip, lane, values);
             } else {
-                load_whole::<K, VK, UK>(params.keys, piece, strip, lane, keys);
+                if narrow {
+                    load_narrow(params, start, count, strip, lane, keys);
+                } else {
+                    load_whole::<K, VK, UK>(params.keys, piece, strip, lane, keys);
+                }
                 load_whole::<Op::Item, V, U>(params.values, piece, strip, lane, values);
             }
             sync_warp(FULL);
@@ -253,7 +258,11 @@ pub unsafe fn runs<K, E, Op, const VK: usize, const UK: usize, const V: usize, c
         cold_path();
         // SAFETY: as above.
         unsafe {
-            load_some::<K, false>(params.keys, piece, strip, lane, keys);
+            if narrow {
+                load_narrow(params, start, count, strip, lane, keys);
+            } else {
+                load_some::<K, false>(params.keys, piece, strip, lane, keys);
+            }
             load_some::<Op::Item, false>(params.values, piece, strip, lane, values);
             sync_warp(FULL);
         }
@@ -379,14 +388,13 @@ pub unsafe fn runs<K, E, Op, const VK: usize, const UK: usize, const V: usize, c
         // SAFETY: all lanes are here.
         unsafe { sync_warp(FULL) };
         let base = before.heads();
-        let (out_keys, out_values) =
-            (params.out_keys.wrapping_add(base as usize), params.out_values.wrapping_add(base as usize));
+        let out_values = params.out_values.wrapping_add(base as usize);
         let mut r = lane;
         while r < here {
             nounroll();
             // SAFETY: staged, and a barrier lies since; but for the first run's, which no run is before. The runs' own places.
             unsafe {
-                global::store(out_keys.wrapping_add(r as usize), get::<K>(keys, padded(r)));
+                store_key(params, narrow, base + r as u64, get::<K>(keys, padded(r)));
                 if base > 0 || r > 0 {
                     let result = get::<Op::Output>(values, padded(r));
                     global::store(out_values.wrapping_add(r as usize).wrapping_sub(1), result);
@@ -407,7 +415,7 @@ pub unsafe fn runs<K, E, Op, const VK: usize, const UK: usize, const V: usize, c
                 // SAFETY: a key that there is; the runs' own places.
                 unsafe {
                     let key = get::<K>(keys, place::<K, false>(lane, i, strip));
-                    global::store(params.out_keys.wrapping_add(run as usize), key);
+                    store_key(params, narrow, run, key);
                     if run > 0 {
                         let result = op.op.finish(value);
                         global::store(params.out_values.wrapping_add(run as usize - 1), result);
@@ -420,6 +428,96 @@ pub unsafe fn runs<K, E, Op, const VK: usize, const UK: usize, const V: usize, c
             }
             i += 1;
         }
+    }
+}
+
+/// Key number `at`.
+///
+/// # Safety
+///
+/// It is there.
+#[inline(always)]
+unsafe fn load_key<K: Plain, E: Equality<K>, Op: Monoid>(
+    params: &RunParams<K, E, Op>,
+    narrow: bool,
+    at: u64,
+) -> K {
+    let (keys, at) = (params.keys, at as usize);
+    // SAFETY: the caller's promise; where keys are narrow, any 4 bytes are one.
+    unsafe {
+        if !narrow {
+            return global::load(keys.wrapping_add(at));
+        }
+        let word: u32 = if params.key_bytes == 1 {
+            global::load(keys.cast::<u8>().wrapping_add(at)).into()
+        } else {
+            global::load(keys.cast::<u16>().wrapping_add(at)).into()
+        };
+        core::mem::transmute_copy(&word)
+    }
+}
+
+/// Writes the key of run `at`.
+///
+/// # Safety
+///
+/// It has a place.
+#[inline(always)]
+unsafe fn store_key<K: Plain, E: Equality<K>, Op: Monoid>(
+    params: &RunParams<K, E, Op>,
+    narrow: bool,
+    at: u64,
+    key: K,
+) {
+    let (keys, at) = (params.out_keys, at as usize);
+    // SAFETY: the caller's promise; narrow keys have 4 bytes.
+    unsafe {
+        if !narrow {
+            return global::store(keys.wrapping_add(at), key);
+        }
+        let word = core::mem::transmute_copy::<K, u32>(&key);
+        if params.key_bytes == 1 {
+            global::store(keys.cast::<u8>().wrapping_add(at), word as u8);
+        } else {
+            global::store(keys.cast::<u16>().wrapping_add(at), word as u16);
+        }
+    }
+}
+
+/// Stages a warp's `count` keys from number `start` on, widened.
+///
+/// # Safety
+///
+/// As for [`load_whole`].
+#[inline(always)]
+unsafe fn load_narrow<K: Plain, E: Equality<K>, Op: Monoid>(
+    params: &RunParams<K, E, Op>,
+    start: u64,
+    count: u32,
+    strip: u32,
+    lane: u32,
+    stage: Shared<Word>,
+) {
+    cold_path();
+    let mut next = lane;
+    while next < count {
+        nounroll();
+        // All asked for before any is used; the last stands in for those that are not there.
+        let batch: [K; IN_FLIGHT] = core::array::from_fn(|k| {
+            let at = (next + k as u32 * LANES).min(count - 1);
+            // SAFETY: a key that there is.
+            unsafe { load_key(params, true, start + at as u64) }
+        });
+        let mut k = 0;
+        while k < IN_FLIGHT {
+            let at = next + k as u32 * LANES;
+            if at < count {
+                // SAFETY: a place of the warp's.
+                unsafe { put(stage, place_of::<K>(at, strip), batch[k]) };
+            }
+            k += 1;
+        }
+        next += IN_FLIGHT as u32 * LANES;
     }
 }
 
