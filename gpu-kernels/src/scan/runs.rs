@@ -11,6 +11,8 @@ use warpfold_monoid::{
     zeroed,
 };
 
+use warpfold_simt::warp::warp_vote_any;
+
 use super::*;
 
 /// The parameters of the kernel. The host fills it, the kernel receives it by value.
@@ -182,18 +184,18 @@ pub unsafe fn runs<K, E, Op, const VK: usize, const UK: usize, const V: usize, c
         unsafe {
             let (from_keys, from_values) =
                 (params.keys.wrapping_add(start as usize), params.values.wrapping_add(start as usize));
+            let mut any = true;
             if !narrow && by_vectors(from_keys, 1) && by_vectors(from_values, 1) {
                 // All asked for before any is staged.
-                let asked_keys: [[K; VK]; UK] = core::array::from_fn(|u| {
-                    let w = u * LANES as usize + lane as usize;
-                    global::load_neighbours_with::<NoAllocate, K, VK>(from_keys.wrapping_add(w * VK))
-                });
-                let asked: [[Op::Item; V]; U] = core::array::from_fn(|u| {
-                    let w = u * LANES as usize + lane as usize;
-                    global::load_neighbours_with::<NoAllocate, Op::Item, V>(from_values.wrapping_add(w * V))
-                });
-                stage_whole(&asked_keys, strip, lane, keys);
+                let asked_keys: [[K; VK]; UK] = ask(from_keys, lane);
+                let asked: [[Op::Item; V]; U] = ask(from_values, lane);
                 stage_whole(&asked, strip, lane, values);
+                // Keys are wanted in strips only where a run begins.
+                let begins = begins_among(&op.equality, &asked_keys, earlier, lane);
+                any = warp_vote_any(FULL, begins || first);
+                if any {
+                    stage_whole(&asked_keys, strip, lane, keys);
+                }
             } else {
                 if narrow {
                     load_narrow(params, start, count, strip, lane, keys);
@@ -203,53 +205,61 @@ pub unsafe fn runs<K, E, Op, const VK: usize, const UK: usize, const V: usize, c
                 load_whole::<Op::Item, V, U>(params.values, piece, strip, lane, values);
             }
             sync_warp(FULL);
-            let key = staged_vectors::<K, VK, UK>(keys, lane, strip);
             let item = staged_vectors::<Op::Item, V, U>(values, lane, strip);
-            let below = shuffle_up(FULL, key[UK - 1][VK - 1], 1);
-            if lane > 0 {
-                earlier = below;
-            }
-            let mut i = 0;
-            while i < UK * VK {
-                let key = key[i / VK][i % VK];
-                if (i == 0 && first) || !op.equality.same(earlier, key) {
-                    heads |= 1 << i;
-                }
-                earlier = key;
-                i += 1;
-            }
-            (run, here) = before_lane(heads.count_ones(), lane);
-            sync_warp(FULL);
             let mut value = op.op.lift(item[0][0], index(0));
-            if here == 0 {
-                // Most warps, where runs are long.
+            let with_the_rest = |mut value: Op::Acc| {
                 let mut i = 1;
                 while i < U * V {
                     value = op.op.push(value, item[i / V][i % V], index(i as u32));
                     i += 1;
                 }
+                value
+            };
+            if !any {
+                // Most warps, where runs are long.
+                value = with_the_rest(value);
             } else {
-                let mut place = run;
-                if heads & 1 != 0 {
-                    put(keys, padded(place), key[0][0]);
-                    place += 1;
+                let key = staged_vectors::<K, VK, UK>(keys, lane, strip);
+                let below = shuffle_up(FULL, key[UK - 1][VK - 1], 1);
+                if lane > 0 {
+                    earlier = below;
                 }
-                let mut i = 1;
-                while i < U * V {
-                    let (item, index) = (item[i / V][i % V], index(i as u32));
-                    if heads >> i & 1 != 0 {
-                        put(keys, padded(place), key[i / VK][i % VK]);
-                        if place > run {
-                            put(values, padded(place), op.op.finish(value));
-                        } else {
-                            leading = value;
-                        }
-                        place += 1;
-                        value = op.op.lift(item, index);
-                    } else {
-                        value = op.op.push(value, item, index);
+                let mut i = 0;
+                while i < UK * VK {
+                    let key = key[i / VK][i % VK];
+                    if (i == 0 && first) || !op.equality.same(earlier, key) {
+                        heads |= 1 << i;
                     }
+                    earlier = key;
                     i += 1;
+                }
+                (run, here) = before_lane(heads.count_ones(), lane);
+                sync_warp(FULL);
+                if here == 0 {
+                    value = with_the_rest(value);
+                } else {
+                    let mut place = run;
+                    if heads & 1 != 0 {
+                        put(keys, padded(place), key[0][0]);
+                        place += 1;
+                    }
+                    let mut i = 1;
+                    while i < U * V {
+                        let (item, index) = (item[i / V][i % V], index(i as u32));
+                        if heads >> i & 1 != 0 {
+                            put(keys, padded(place), key[i / VK][i % VK]);
+                            if place > run {
+                                put(values, padded(place), op.op.finish(value));
+                            } else {
+                                leading = value;
+                            }
+                            place += 1;
+                            value = op.op.lift(item, index);
+                        } else {
+                            value = op.op.push(value, item, index);
+                        }
+                        i += 1;
+                    }
                 }
             }
             scanned = neighbours(op, RunsSoFar::new(heads.count_ones() as u64, value), lane, LANES, LANES);
@@ -519,6 +529,50 @@ unsafe fn load_narrow<K: Plain, E: Equality<K>, Op: Monoid>(
         }
         next += IN_FLIGHT as u32 * LANES;
     }
+}
+
+/// A warp's neighbouring vectors.
+///
+/// # Safety
+///
+/// They are readable, and aligned as vectors.
+#[inline(always)]
+unsafe fn ask<T: Plain, const V: usize, const U: usize>(first: *const T, lane: u32) -> [[T; V]; U] {
+    core::array::from_fn(|u| {
+        let w = u * LANES as usize + lane as usize;
+        // SAFETY: the caller's promise.
+        unsafe { global::load_neighbours_with::<NoAllocate, T, V>(first.wrapping_add(w * V)) }
+    })
+}
+
+/// Is one of this lane's keys, as they were asked for, not the same as the one before it? `earlier` is the one before the warp's first.
+///
+/// # Safety
+///
+/// All lanes of the warp call.
+#[inline(always)]
+unsafe fn begins_among<K: Plain, E: Equality<K>, const V: usize, const U: usize>(
+    equality: &E,
+    asked: &[[K; V]; U],
+    earlier: K,
+    lane: u32,
+) -> bool {
+    let (mut any, mut last, mut u) = (false, earlier, 0);
+    while u < U {
+        // SAFETY: all lanes are here.
+        let below = unsafe { shuffle_up(FULL, asked[u][V - 1], 1) };
+        let mut before = if lane == 0 { last } else { below };
+        let mut v = 0;
+        while v < V {
+            any |= !equality.same(before, asked[u][v]);
+            before = asked[u][v];
+            v += 1;
+        }
+        // SAFETY: as above.
+        last = unsafe { shuffle_idx(FULL, asked[u][V - 1], LANES - 1) };
+        u += 1;
+    }
+    any
 }
 
 /// Stages vectors as [`load_whole`] does.
