@@ -299,7 +299,11 @@ mod tests {
         let plan = SegmentPlan::from_offsets(&[1, 3, 3, 4, 9, 9, 10]).unwrap();
         assert_eq!(
             parts(&plan, 4),
-            [(vec![0..2, 2..2, 2..3], (1, 4)), (vec![0..5], (4, 9)), (vec![0..0, 0..1], (9, 10)),]
+            [
+                (vec![0..2, 2..2, 2..3], (1, 4)),
+                (ranges(&SegmentPlan::from_lengths(&[5]).unwrap()), (4, 9)),
+                (vec![0..0, 0..1], (9, 10)),
+            ]
         );
         assert_eq!(parts(&plan, 100), [(vec![0..2, 2..2, 2..3, 3..8, 8..8, 8..9], (1, 10))]);
         let plan = SegmentPlan::from_ranges(&[50, 8, 0, 2], &[50, 9, 4, 3]).unwrap();
