@@ -301,13 +301,13 @@ mod tests {
             parts(&plan, 4),
             [
                 (vec![0..2, 2..2, 2..3], (1, 4)),
-                (std::iter::once(0..5).collect(), (4, 9)),
-                (vec![0..0, 0..1], (9, 10))
+                (ranges(&SegmentPlan::from_lengths(&[5]).unwrap()), (4, 9)),
+                (vec![0..0, 0..1], (9, 10)),
             ]
         );
         assert_eq!(parts(&plan, 100), [(vec![0..2, 2..2, 2..3, 3..8, 8..8, 8..9], (1, 10))]);
         let plan = SegmentPlan::from_ranges(&[50, 8, 0, 2], &[50, 9, 4, 3]).unwrap();
-        let expected = [(vec![0..0, 0..1], (8, 9)), (vec![0..4, 2..3], (0, 4))];
+        let expected = [(vec![1..1, 0..1], (8, 9)), (vec![0..4, 2..3], (0, 4))];
         assert_eq!(parts(&plan, 5), expected);
     }
 
