@@ -180,7 +180,7 @@ where
     Op::Item: Data,
 {
     let Some(gpu) = gpu() else { return };
-    let tiling = RunTiling::of::<K, Op>();
+    let tiling = RunTiling::of_keys::<K, Op>();
     let (warp, tile) = (tiling.warp() as usize, tiling.tile() as usize);
     let (on, cpu) = (gpu.by_key::<K, _>(op).unwrap(), Engine::cpu().by_key::<K, _>(op).unwrap());
     for (round, n) in
@@ -239,6 +239,24 @@ where
 fn by_key_sums() {
     by_key(Sum::<f32>::new(), |key| key);
     by_key(Sum::<i64>::new(), |key| key as i64 * 5_000_000_000);
+}
+
+/// Kernels for `i32` widen them.
+#[test]
+fn by_key_of_narrow_integers() {
+    by_key(Sum::<f32>::new(), |key| key as u8);
+    by_key(Mean::<f32>::new(), |key| key as i16 - 9);
+}
+
+#[test]
+fn positions_in_the_order_of_keys() {
+    let Some(gpu) = gpu() else { return };
+    let mut random = Random::new(5);
+    let keys: Vec<i64> = (0..3_000_000).map(|_| random.bits() as i64 >> 44).collect();
+    let expected = Engine::cpu().order(&keys).unwrap();
+    assert!(gpu.order(&keys).unwrap() == expected);
+    assert!(gpu.order(&DeviceArray::from_slice(&gpu, &keys).unwrap()).unwrap() == expected);
+    assert!(gpu.with_device_bytes(1 << 20).order(&keys).unwrap() == expected);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! pieces, with however little room.
 
 use warpfold::{
-    Affine, Compose, Engine, Error, Monoid, Sink, Sum, Value,
+    Affine, Compose, Engine, Error, Monoid, SegmentPlan, Sink, Sum, Value,
     cuda::{
         DeviceArray, DeviceView, StreamRef,
         cust::{
@@ -167,6 +167,49 @@ fn long_host_arrays_give_the_same_bits_with_however_little_room() {
 }
 
 #[test]
+fn host_arrays_that_do_not_fit_give_the_same_bits() {
+    let Some(gpu) = gpu() else { return };
+    let limited = gpu.with_device_bytes(1 << 20);
+    let cpu = Engine::cpu();
+    let values = floats(1_500_000, 7);
+    let n = values.len();
+    let keys: Vec<i64> = (0..n as i64).map(|i| i * i % 1009 - 500).collect();
+    let tags: Vec<u16> = (0..n).map(|i| (i * 7919 % 10_007 % 300) as u16).collect();
+    let runs: Vec<i32> = (0..n).map(|i| (i / 700) as i32).collect();
+    let whole: Vec<i64> = values.iter().map(|&value| (value * 1e4) as i64).collect();
+    let on = |engine: &Engine| {
+        let bits = |floats: Vec<f32>| floats.into_iter().map(f32::to_bits).collect::<Vec<_>>();
+        let sum = Sum::<f32>::new();
+        let by_key = engine.by_key(sum).unwrap().reduce(&runs, &values).unwrap();
+        let groups = engine.group_by(sum).unwrap().reduce(&keys, &values).unwrap();
+        let scanner = engine.scanner(sum).unwrap();
+        let mut in_place = values.clone();
+        scanner.reverse().scan_in_place(&mut in_place).unwrap();
+        // Some segments fit, and one does not.
+        let lengths = [100, 0, 250_000, 3, 900_000, 249_000, 5];
+        let plan = SegmentPlan::from_lengths(&lengths).unwrap();
+        let segments = engine.segments(sum).unwrap();
+        let chunks: Result<Vec<_>, _> = scanner.scan_chunks(values.chunks(70_001)).unwrap().collect();
+        let floats = [
+            engine.by_tag(sum, 300).unwrap().reduce(&tags, &values).unwrap(),
+            by_key.values,
+            groups.values,
+            scanner.scan(&values).unwrap(),
+            in_place,
+            chunks.unwrap().concat(),
+            segments.reduce_segments(&values, &plan).unwrap(),
+            segments.reduce_chunks(&plan, values.chunks(99_999)).unwrap(),
+            segments.reduce_rows(&values, 1000).unwrap(),
+        ];
+        let exact = engine.by_tag(Sum::<i64>::new(), 300).unwrap().reduce(&tags, &whole).unwrap();
+        (floats.map(bits), by_key.keys, groups.keys, exact)
+    };
+    let expected = on(&cpu);
+    assert!(on(&gpu) == expected);
+    assert!(on(&limited) == expected);
+}
+
+#[test]
 fn tagged_sinks_give_the_cpus_bits() {
     let Some(engine) = gpu() else { return };
     let values = floats(3_000_000, 6);
@@ -202,6 +245,16 @@ fn tagged_sinks_give_the_cpus_bits() {
                 );
             }
         }
+        // From one to the other and back.
+        let saved = gpu.save().unwrap();
+        assert_eq!(saved, cpu.save().unwrap());
+        // SAFETY: saved just now.
+        let restored = unsafe { engine.restore_tagged_sink(op, k, &saved).unwrap() };
+        restored.push(&tags[..999], &values[..999]).unwrap();
+        // SAFETY: as above.
+        let on_cpu = unsafe { Engine::cpu().restore_tagged_sink(op, k, &saved).unwrap() };
+        on_cpu.push(&tags[..999], &values[..999]).unwrap();
+        assert_eq!(restored.save().unwrap(), on_cpu.save().unwrap());
         let bad = DeviceArray::from_slice(&engine, &[0_u32, k as u32, 0]).unwrap();
         // SAFETY: as above.
         unsafe { gpu.push_on(&bad, &on_device.view().slice(..3).unwrap(), &stream).unwrap() };

@@ -9,7 +9,10 @@ use warpfold_monoid::{
 use crate::cuda::CudaArray;
 #[cfg(feature = "cuda")]
 use crate::erased::{Erased, bytes_of_mut};
-use crate::{Error, Reducer, Sink, cpu::stream, reducer, sim::SimArray};
+use crate::{
+    Backend, Engine, Error, Reducer, SegmentPlan, SegmentReducer, Sink, cpu::stream, reducer, segments::room,
+    sim::SimArray,
+};
 
 /// Bytes of chunks that are folded together on the host, where the array comes in less than a chunk at a time.
 const TOGETHER: u64 = 32 << 20;
@@ -23,8 +26,8 @@ pub(crate) enum Place<Op: Monoid> {
 }
 
 impl<Op: Monoid> Reducer<Op> {
-    /// Reduces what comes in chunks, of any lengths, and of which no more is in memory than one at a time: from an iterator
-    /// over a file's parts, a decoder, a channel.
+    /// Reduces what comes in chunks, of any lengths, and of which no more is in memory than one at a time (for a GPU, than there is
+    /// in 32 MiB, if one is shorter): from an iterator over a file's parts, a decoder, a channel.
     ///
     /// How many items will come need not be known, and so this is the result of a [stream](Sink): its bits depend on the items
     /// and not on the chunks. With [`reduce_chunks_of`](Reducer::reduce_chunks_of) they are those of
@@ -52,7 +55,7 @@ impl<Op: Monoid> Reducer<Op> {
         C: IntoIterator<Item: AsRef<[Op::Item]>>,
     {
         let sink = Sink::new(self.engine().clone(), *self.operator(), self.stream()?);
-        chunks.into_iter().try_for_each(|chunk| sink.push(chunk.as_ref()))?;
+        together(self.engine(), chunks, |chunks| sink.push_slices(chunks))?;
         sink.finish()
     }
 
@@ -91,19 +94,61 @@ impl<Op: Monoid> Reducer<Op> {
             complete(n, all.len() as u64)?;
             return self.reduce(&all);
         }
-        self.plan(n)?;
-        let mut array =
-            Array { op: *self.operator(), shape, place: self.chunks(shape)?, buffer: Vec::new(), done: 0 };
+        let mut array = self.array(n)?;
         let mut come = 0;
-        for chunk in chunks {
-            let chunk = chunk.as_ref();
-            fits(n, come, chunk.len())?;
-            array.push(chunk)?;
-            come += chunk.len() as u64;
-        }
+        together(self.engine(), chunks, |chunks| {
+            for chunk in chunks {
+                fits(n, come, chunk.len())?;
+                come += chunk.len() as u64;
+            }
+            array.push(chunks)
+        })?;
         complete(n, come)?;
         Ok(reducer::value::<Op>(array.finish()?, false))
     }
+}
+
+impl<Op: Monoid> Reducer<Op> {
+    /// An array of `n` items that come one after the other: of several chunks.
+    fn array(&self, n: u64) -> Result<Array<Op>, Error> {
+        self.plan(n)?;
+        let shape = Shape::new(n, size_of::<Op::Item>());
+        Ok(Array { op: *self.operator(), shape, place: self.chunks(shape)?, buffer: Vec::new(), done: 0 })
+    }
+}
+
+/// Bytes of chunks that are copied to a GPU at once: many threads have to be woken for it.
+const AT_ONCE: usize = 32 << 20;
+
+/// Chunks that are, at most.
+const MOST_AT_ONCE: usize = 4096;
+
+/// Has `take` take in all chunks: one by one, or for a GPU as many at a time as are worth copying together.
+fn together<C, T>(
+    engine: &Engine,
+    chunks: C,
+    mut take: impl FnMut(&[&[T]]) -> Result<(), Error>,
+) -> Result<(), Error>
+where
+    C: IntoIterator<Item: AsRef<[T]>>,
+{
+    let most = if engine.backend() == Backend::Cuda { AT_ONCE } else { 0 };
+    let mut take_all = |held: &mut Vec<C::Item>| {
+        let slices: Vec<&[T]> = held.iter().map(AsRef::as_ref).collect();
+        take(&slices)?;
+        held.clear();
+        Ok(())
+    };
+    let (mut held, mut bytes) = (Vec::new(), 0);
+    for chunk in chunks {
+        bytes += size_of_val(chunk.as_ref());
+        held.push(chunk);
+        if bytes >= most || held.len() == MOST_AT_ONCE {
+            take_all(&mut held)?;
+            bytes = 0;
+        }
+    }
+    take_all(&mut held)
 }
 
 /// Are more items no more than there should be?
@@ -118,6 +163,146 @@ fn complete(n: u64, come: u64) -> Result<(), Error> {
     if come == n { Ok(()) } else { Err(Error::LengthMismatch { expected: n, found: come }) }
 }
 
+/// A segment that began before the chunk that is at hand.
+struct Open<Op: Monoid> {
+    k: u64,
+    /// Items that are to come.
+    left: u64,
+    items: Held<Op>,
+}
+
+enum Held<Op: Monoid> {
+    Short(Vec<Op::Item>),
+    /// Too many to wait for.
+    Long(Box<Array<Op>>),
+}
+
+impl<Op: Monoid> SegmentReducer<Op> {
+    /// Reduces segments of what comes in chunks, of any lengths, that have nothing to do with the segments: the bits of
+    /// [`reduce_segments`](SegmentReducer::reduce_segments) of all of it.
+    ///
+    /// Segments that lie within a chunk are reduced with it. Of one that goes on in the next, up to 32 MiB of items are kept, and a longer
+    /// one is folded as it comes, as [`Reducer::reduce_chunks_of`] does. Items of no segment are passed over.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SegmentsNotInOrder`] if a segment that has items begins before the one before it ends; [`Error::SegmentOutOfRange`] if less
+    /// items come than there should be; and those of [`reduce_segments`](SegmentReducer::reduce_segments).
+    ///
+    /// ```
+    /// use warpfold_host::{Engine, segments::SegmentPlan};
+    /// use warpfold_monoid::Sum;
+    ///
+    /// # fn main() -> Result<(), warpfold_host::Error> {
+    /// let sum = Engine::cpu().segments(Sum::<i32>::new())?;
+    /// let plan = SegmentPlan::from_lengths(&[1, 4, 0, 1])?;
+    /// assert_eq!(sum.reduce_chunks(&plan, [vec![1, 2], vec![], vec![3, 4, 5, 6]])?, [1, 14, 0, 6]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn reduce_chunks<C>(&self, plan: &SegmentPlan, chunks: C) -> Result<Vec<Op::Output>, Error>
+    where
+        C: IntoIterator<Item: AsRef<[Op::Item]>>,
+    {
+        let segments = plan.segments();
+        let mut end = 0;
+        for index in 0..segments {
+            let range = plan.range(index);
+            if range.is_empty() {
+                continue;
+            }
+            if range.start < end {
+                return Err(Error::SegmentsNotInOrder { index, start: range.start, end });
+            }
+            end = range.end;
+        }
+        let mut results = room(segments)?;
+        let (mut next, mut come) = (0, 0);
+        let mut open: Option<Open<Op>> = None;
+        for chunk in chunks {
+            let chunk = chunk.as_ref();
+            let end = come + chunk.len() as u64;
+            let mut at = come;
+            if let Some(mut segment) = open.take() {
+                let here = segment.left.min(chunk.len() as u64);
+                segment.push(&chunk[..here as usize])?;
+                at += here;
+                match segment.left {
+                    0 => {
+                        let k = segment.k as usize;
+                        results[k] = self.close(segment)?;
+                    }
+                    _ => open = Some(segment),
+                }
+            }
+            let first = next;
+            let inside = |k: u64| plan.range(k).is_empty() || plan.range(k).end <= end;
+            while open.is_none() && next < segments && inside(next) {
+                next += 1;
+            }
+            if first < next {
+                let (from, to) = (first as usize, next as usize);
+                let part = plan.part(first..next, (at, end));
+                self.reduce_segments_into(&chunk[(at - come) as usize..], &part, &mut results[from..to])?;
+            }
+            if open.is_none() && next < segments && plan.range(next).start < end {
+                let range = plan.range(next);
+                let mut segment = self.open(next, range.end - range.start)?;
+                segment.push(&chunk[(range.start - come) as usize..])?;
+                open = Some(segment);
+                next += 1;
+            }
+            come = end;
+        }
+        plan.check(come)?;
+        // Without items, they may lie behind the last of all.
+        if next < segments {
+            let part = plan.part(next..segments, (come, come));
+            let nothing: &[Op::Item] = &[];
+            self.reduce_segments_into(nothing, &part, &mut results[next as usize..])?;
+        }
+        Ok(results)
+    }
+
+    fn open(&self, k: u64, n: u64) -> Result<Open<Op>, Error> {
+        let items = if n.saturating_mul(size_of::<Op::Item>() as u64) <= AT_ONCE as u64 {
+            Held::Short(Vec::with_capacity(n as usize))
+        } else {
+            // The same bits, wherever there are kernels.
+            let reducer = match self.engine().reducer(*self.operator()) {
+                Err(Error::NoKernel { .. } | Error::NotCompiled { .. }) => {
+                    Engine::cpu().reducer(*self.operator())?
+                }
+                reducer => reducer?,
+            };
+            Held::Long(Box::new(reducer.array(n)?))
+        };
+        Ok(Open { k, left: n, items })
+    }
+
+    fn close(&self, segment: Open<Op>) -> Result<Op::Output, Error> {
+        match segment.items {
+            Held::Short(items) => {
+                let mut result = room(1)?;
+                self.reduce_rows_into(&items, items.len() as u64, &mut result)?;
+                Ok(result[0])
+            }
+            Held::Long(array) => array.finish(),
+        }
+    }
+}
+
+impl<Op: Monoid> Open<Op> {
+    fn push(&mut self, items: &[Op::Item]) -> Result<(), Error> {
+        self.left -= items.len() as u64;
+        match &mut self.items {
+            Held::Short(held) => held.extend_from_slice(items),
+            Held::Long(array) => array.push(&[items])?,
+        }
+        Ok(())
+    }
+}
+
 /// A long array whose items come one after the other.
 struct Array<Op: Monoid> {
     op: Op,
@@ -130,12 +315,18 @@ struct Array<Op: Monoid> {
 }
 
 impl<Op: Monoid> Array<Op> {
-    fn push(&mut self, mut items: &[Op::Item]) -> Result<(), Error> {
+    fn push(&mut self, chunks: &[&[Op::Item]]) -> Result<(), Error> {
         #[cfg(feature = "cuda")]
         if let Place::Cuda(array) = &mut self.place {
+            let pieces: Vec<_> =
+                chunks.iter().map(|items| (items.as_ptr().cast(), items.len() as u64)).collect();
             // SAFETY: items of the operator, which is the array's.
-            return unsafe { array.push(Erased::of(&self.op), items.as_ptr().cast(), items.len() as u64) };
+            return unsafe { array.push(Erased::of(&self.op), &pieces) };
         }
+        chunks.iter().try_for_each(|items| self.push_here(items))
+    }
+
+    fn push_here(&mut self, mut items: &[Op::Item]) -> Result<(), Error> {
         let chunk = self.shape.chunk;
         let bytes = chunk * size_of::<Op::Item>() as u64;
         let together = chunk * (TOGETHER / bytes.max(1)).max(1);

@@ -12,13 +12,14 @@ use warpfold_gpu_kernels::{
 };
 use warpfold_monoid::{
     Monoid, Plain,
-    keyed::{Equal, Equality, Runs},
+    keyed::{Equal, Equality, KeyClass, Runs},
     limits,
 };
 
 #[cfg(feature = "cuda")]
 use crate::cuda::{
-    Context, Gpu, GroupLauncher, Loaded, RunLauncher, ScanLauncher, SegmentLauncher, TagLauncher,
+    Context, Gpu, GroupLauncher, Loaded, RunLauncher, ScanLauncher, SegmentLauncher, SortLauncher,
+    TagLauncher,
 };
 use crate::{
     Error, GroupReducer, KeyReducer, Reducer, Scanner, SegmentReducer, TagReducer,
@@ -210,6 +211,10 @@ impl Engine {
     /// 128 MiB, and more only where an array's chunks are longer: four of its up to 256.
     ///
     /// Bits do not depend on it. Where even two of an array's chunks take more, reductions give [`Error::DeviceMemory`].
+    ///
+    /// Segments of any lengths of longer host arrays are sent part by part too. Other work on more than that, or than the device has
+    /// memory for, is done on the host: segments that are longer, reductions by tag unless any order gives the same bits,
+    /// by key and by group, and scans.
     #[must_use = "the engine itself does not change"]
     pub fn with_device_bytes(&self, limit: u64) -> Engine {
         Engine { device_bytes: Some(limit), ..self.clone() }
@@ -409,12 +414,13 @@ impl Engine {
             Place::Cpu => keys::KeyPlace::Cpu,
             Place::Sim(options) => {
                 let facts = self.facts.unwrap_or(DeviceFacts::H100);
-                let export = self.find(Named::of::<Runs<K, E, Op>>(), Family::Keys)?.1;
+                let export = self.find_by_key::<K, E, Op>()?.1;
                 keys::KeyPlace::Sim(RunSimulator::new::<K, E, Op>(*options, export, facts)?)
             }
             #[cfg(feature = "cuda")]
             Place::Cuda(gpu) => {
-                let loaded = self.kernels(gpu, Named::of::<Runs<K, E, Op>>(), Family::Keys)?;
+                let found = self.find_by_key::<K, E, Op>()?;
+                let loaded = gpu.kernels(found.1.operator, Family::Keys, &|| Ok(found))?;
                 let facts = self.facts.unwrap_or(gpu.context.facts);
                 keys::KeyPlace::Cuda(RunLauncher::new::<K, E, Op>(gpu.clone(), loaded, facts)?)
             }
@@ -446,9 +452,37 @@ impl Engine {
         Ok(GroupReducer::new(self.clone(), op))
     }
 
+    /// Device memory that host arrays may take, if it is limited.
+    pub(crate) fn device_bytes(&self) -> Option<u64> {
+        self.device_bytes
+    }
+
+    /// May a host array of so many bytes, with its results, be on the device as a whole?
+    #[cfg(feature = "cuda")]
+    pub(crate) fn check_device_bytes(&self, needed: u64) -> Result<(), Error> {
+        match self.device_bytes {
+            Some(limit) if needed > limit => Err(Error::DeviceMemory { needed, free: limit, total: limit }),
+            _ => Ok(()),
+        }
+    }
+
     /// Are there kernels that sort?
     pub(crate) fn sorts(&self) -> bool {
         !matches!(self.place, Place::Cpu)
+    }
+
+    /// The kernels that serve reductions by keys of a type.
+    fn find_by_key<K: Plain, E: Equality<K>, Op: Monoid>(&self) -> Result<(Kernels, &'static Export), Error> {
+        let own = || self.find(Named::of::<Runs<K, E, Op>>(), Family::Keys);
+        if TypeId::of::<E>() != TypeId::of::<Equal>() {
+            return own();
+        }
+        match KeyClass::of::<K>() {
+            KeyClass::Own => own(),
+            KeyClass::Narrow => self.find_runs::<i32, Op>(),
+            KeyClass::Word => own().or_else(|_| self.find_runs::<i32, Op>()),
+            KeyClass::Long => own().or_else(|_| self.find_runs::<i64, Op>()),
+        }
     }
 
     /// The kernels of reductions by key.
@@ -498,22 +532,24 @@ impl Engine {
         &self,
         travels: keys::Travels,
     ) -> Result<GroupLauncher<K>, Error> {
-        let gpu = self.gpu("sorting on a device")?;
         let keys::KeyPlace::Cuda(runs) = self.run_place::<K::Run, Op>()? else {
             return Err(Error::NeedsCuda { what: "sorting on a device" });
         };
         let sorts = match travels {
-            keys::Travels::Long => {
-                let id = TypeId::of::<sort::Pairs<K, u64>>();
-                gpu.kernels(id, Family::Sorts, &|| self.find_sorts::<K, u64>())?
-            }
-            keys::Travels::Word | keys::Travels::Position => {
-                let id = TypeId::of::<sort::Pairs<K, u32>>();
-                gpu.kernels(id, Family::Sorts, &|| self.find_sorts::<K, u32>())?
-            }
+            keys::Travels::Long => self.sort_launcher::<K, u64>()?,
+            keys::Travels::Word | keys::Travels::Position => self.sort_launcher::<K, u32>()?,
         };
+        Ok(GroupLauncher::new(sorts, runs, travels))
+    }
+
+    /// What sorts on a GPU.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn sort_launcher<K: keys::RunKey, V: sort::Payload>(&self) -> Result<SortLauncher<K>, Error> {
+        let gpu = self.gpu("sorting on a device")?;
+        let id = TypeId::of::<sort::Pairs<K, V>>();
+        let loaded = gpu.kernels(id, Family::Sorts, &|| self.find_sorts::<K, V>())?;
         let facts = self.facts.unwrap_or(gpu.context.facts);
-        Ok(GroupLauncher::new(gpu.clone(), sorts, runs, facts, travels))
+        Ok(SortLauncher::new(gpu.clone(), loaded, facts))
     }
 
     /// Where whole arrays are reduced, with what it takes.

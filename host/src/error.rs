@@ -504,6 +504,31 @@ pub enum Error {
         /// The operator that it should be.
         operator: &'static str,
     },
+    /// A stream was saved by a sink of another number of tags.
+    #[error("saved by a sink of {saved} tags, cannot go on as one of {tags}: ask for as many")]
+    SavedTags {
+        /// How many it had.
+        saved: u64,
+        /// How many it should have.
+        tags: u64,
+    },
+    /// Of what comes in chunks, a segment begins before the end of one before it.
+    #[error(
+        "segment {index} begins at {start}, before the end of one before it, {end}: segments of chunks follow one another"
+    )]
+    SegmentsNotInOrder {
+        /// The segment.
+        index: u64,
+        /// Where it begins.
+        start: u64,
+        /// Where those before it end.
+        end: u64,
+    },
+    /// A scan from the last item to the first, of items that come from the first to the last.
+    #[error(
+        "what comes in chunks is scanned from the first item on: reverse scans need the array as a whole"
+    )]
+    ReverseOfChunks,
     /// Bytes that no sink saved.
     #[error("{bytes} bytes are no sink's: {problem}")]
     SavedBytes {

@@ -30,6 +30,7 @@ mod by_tag;
 #[cfg(feature = "cuda")]
 mod device;
 pub(crate) mod group_by;
+mod order;
 
 pub(crate) use by_key::Place as KeyPlace;
 pub use by_key::{ByKey, KeyReducer};

@@ -472,8 +472,67 @@ impl<Op: Monoid> Scanner<Op> {
             Place::Cpu => unreachable!("the CPU takes them one by one"),
             Place::Sim(simulator) => simulator.segments(self.op, &self.setting, items, offsets, results),
             #[cfg(feature = "cuda")]
-            Place::Cuda(launcher) => launcher.segments(self.op, &self.setting, items, offsets, results),
+            Place::Cuda(launcher) => {
+                let bytes = (size_of_val(items) + size_of_val(results)) as u64;
+                let scanned = self
+                    .engine
+                    .check_device_bytes(bytes)
+                    .and_then(|()| launcher.segments(self.op, &self.setting, items, offsets, results));
+                if let Err(Error::DeviceMemory { .. }) = scanned {
+                    // The same bits.
+                    for range in offsets.windows(2).map(|pair| pair[0] as usize..pair[1] as usize) {
+                        let lines = Lines::rows(1, range.len() as u64);
+                        if !range.is_empty() {
+                            self.on_host(&items[range.clone()], &lines, &mut results[range]);
+                        }
+                    }
+                    return Ok(());
+                }
+                scanned
+            }
         }
+    }
+
+    /// Scans what comes in chunks, of any lengths: for each, the results of its items. All of them together are those of
+    /// [`scan`](Scanner::scan) of all items, to the bit, however many will come.
+    ///
+    /// It runs on the host's cores on every backend: items and results would have to be copied both ways, which takes longer than to scan
+    /// them. Up to a tile of items ([`Tiling`](warpfold_monoid::scan::Tiling)) is kept, and scanned anew with the next chunk: chunks of some
+    /// tiles or more are scanned fastest.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ReverseOfChunks`] of a [reverse](Scanner::reverse) scan; each of the iterator's items is [`Error::HostMemory`] if there is no
+    /// memory for its results.
+    ///
+    /// ```
+    /// use warpfold_host::Engine;
+    /// use warpfold_monoid::Sum;
+    ///
+    /// # fn main() -> Result<(), warpfold_host::Error> {
+    /// let sum = Engine::cpu().scanner(Sum::<i32>::new())?;
+    /// let scanned: Result<Vec<_>, _> = sum.scan_chunks([vec![1, 2], vec![3], vec![4, 5]])?.collect();
+    /// assert_eq!(scanned?, [vec![1, 3], vec![6], vec![10, 15]]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn scan_chunks<C>(
+        &self,
+        chunks: C,
+    ) -> Result<impl Iterator<Item = Result<Vec<Op::Output>, Error>> + use<C, Op>, Error>
+    where
+        C: IntoIterator<Item: AsRef<[Op::Item]>>,
+    {
+        if self.setting.form.reverse {
+            return Err(Error::ReverseOfChunks);
+        }
+        let (op, mut running) = (self.op, cpu::scans::Running::new(&self.op, &self.setting));
+        Ok(chunks.into_iter().map(move |chunk| {
+            let chunk = chunk.as_ref();
+            let mut results = room(chunk.len() as u64)?;
+            running.push(&op, chunk, &mut results);
+            Ok(results)
+        }))
     }
 
     fn collect<I: Input<Op::Item> + ?Sized>(
@@ -509,18 +568,33 @@ impl<Op: Monoid> Scanner<Op> {
         }
         match &self.place {
             Place::Cpu => {
-                let (input, output) = (items.as_ptr(), results.as_mut_ptr());
-                // SAFETY: the lines are the slices'.
-                unsafe { cpu::scans::scan(&self.op, &self.setting, lines, input, output) };
+                self.on_host(items, lines, results);
                 Ok(())
             }
             Place::Sim(simulator) => simulator.scan(self.op, &self.setting, Some(items), lines, results),
             #[cfg(feature = "cuda")]
-            // SAFETY: the slice's items, which are copied.
-            Place::Cuda(launcher) => unsafe {
-                launcher.on_device(self.op, &self.setting, Some(items), 0, lines, results)
-            },
+            Place::Cuda(launcher) => {
+                let bytes = (size_of_val(items) + size_of_val(results)) as u64;
+                // SAFETY: the slice's items, which are copied.
+                let scanned = self.engine.check_device_bytes(bytes).and_then(|()| unsafe {
+                    launcher.on_device(self.op, &self.setting, Some(items), 0, lines, results)
+                });
+                if let Err(Error::DeviceMemory { .. }) = scanned {
+                    // The same bits.
+                    self.on_host(items, lines, results);
+                    return Ok(());
+                }
+                scanned
+            }
         }
+    }
+
+    /// Scans the lines of as many items as there are results.
+    fn on_host(&self, items: &[Op::Item], lines: &Lines, results: &mut [Op::Output]) {
+        assert!(lines.items() == items.len() as u64 && items.len() == results.len());
+        let (input, output) = (items.as_ptr(), results.as_mut_ptr());
+        // SAFETY: the lines are the slices'.
+        unsafe { cpu::scans::scan(&self.op, &self.setting, lines, input, output) };
     }
 }
 
@@ -549,14 +623,29 @@ impl<T, Op: Monoid<Item = T, Output = T>> Scanner<Op> {
         }
         match &self.place {
             Place::Cpu => {
-                let output = items.as_mut_ptr();
-                // SAFETY: the slice's own places, item for item.
-                unsafe { cpu::scans::scan(&self.op, &self.setting, &lines, output, output) };
+                self.in_place_on_host(items);
                 Ok(())
             }
             Place::Sim(simulator) => simulator.scan(self.op, &self.setting, None, &lines, items),
             #[cfg(feature = "cuda")]
-            Place::Cuda(launcher) => launcher.in_place(self.op, &self.setting, &lines, items),
+            Place::Cuda(launcher) => {
+                let scanned = self
+                    .engine
+                    .check_device_bytes(size_of_val(items) as u64)
+                    .and_then(|()| launcher.in_place(self.op, &self.setting, &lines, items));
+                if let Err(Error::DeviceMemory { .. }) = scanned {
+                    // The same bits.
+                    self.in_place_on_host(items);
+                    return Ok(());
+                }
+                scanned
+            }
         }
+    }
+
+    fn in_place_on_host(&self, items: &mut [T]) {
+        let (lines, output) = (Lines::rows(1, items.len() as u64), items.as_mut_ptr());
+        // SAFETY: the slice's own places, item for item.
+        unsafe { cpu::scans::scan(&self.op, &self.setting, &lines, output, output) };
     }
 }

@@ -52,6 +52,7 @@ mod problem;
 mod tables;
 
 pub use beside::{Attached, ByAxes, ByItem, ByPlace, BySegment, SegmentsBeside, Side, Sides, SidesMut};
+use elsewhere::Left;
 pub use irregular::{Offset, SegmentPlan};
 pub(crate) use layout::Walk;
 pub use layout::{Axis, Layout};
@@ -405,14 +406,33 @@ impl<Op: Monoid> SegmentReducer<Op> {
         let identity = self.op.identity();
         // SAFETY: the place is this operator's; the caller's promise.
         unsafe {
-            elsewhere.run(
+            let left = elsewhere.run(
                 Erased::of(&self.op),
                 bytes_of(&identity),
                 segments.lying(),
                 self.settings,
+                self.engine.device_bytes(),
                 bytes_of_all(results),
-            )
+            )?;
+            // More than fits into the device's memory; the bits are the same.
+            match (left, segments) {
+                (Left::Some(left), Segments::Irregular { items, plan }) => {
+                    let ranges: Vec<_> = left.iter().map(|&k| plan.range(k)).collect();
+                    let begins: Vec<u64> = ranges.iter().map(|range| range.start).collect();
+                    let ends: Vec<u64> = ranges.iter().map(|range| range.end).collect();
+                    let plan = SegmentPlan::from_ranges(&begins, &ends)?;
+                    let mut found = room(plan.segments())?;
+                    let segments = Segments::irregular(items, &plan)?;
+                    cpu::reduce_segments(Operators::Same(&self.op), segments, &mut found);
+                    left.into_iter().zip(found).for_each(|(k, result)| results[k as usize] = result);
+                }
+                (Left::All | Left::Some(_), segments) => {
+                    cpu::reduce_segments(Operators::Same(&self.op), segments, results);
+                }
+                (Left::Nothing, _) => {}
+            }
         }
+        Ok(())
     }
 }
 

@@ -115,7 +115,7 @@ impl<Op: Monoid> Sink<Op> {
                 self.with(|place, op| {
                     while next < len {
                         let end = len.min(next + PIECE);
-                        push_host(place, op, items.run(next..end, &mut scratch))?;
+                        push_host(place, op, &[items.run(next..end, &mut scratch)])?;
                         next = end;
                     }
                     Ok(())
@@ -130,7 +130,12 @@ impl<Op: Monoid> Sink<Op> {
     }
 
     fn push_items(&self, items: &[Op::Item]) -> Result<(), Error> {
-        self.with(|place, op| push_host(place, op, items))
+        self.push_slices(&[items])
+    }
+
+    /// Takes in several batches of host memory, which are copied together.
+    pub(crate) fn push_slices(&self, batches: &[&[Op::Item]]) -> Result<(), Error> {
+        self.with(|place, op| push_host(place, op, batches))
     }
 
     /// The result of all that has been pushed, after which more may be.
@@ -226,19 +231,23 @@ impl<Op: Monoid> Sink<Op> {
     }
 }
 
-fn push_host<Op: Monoid>(place: &mut Place<Op>, op: &Op, items: &[Op::Item]) -> Result<(), Error> {
+fn push_host<Op: Monoid>(place: &mut Place<Op>, op: &Op, batches: &[&[Op::Item]]) -> Result<(), Error> {
     match place {
-        Place::Cpu(stream) => stream.push(op, items),
-        // SAFETY: a slice of items; the operator is the stream's.
-        Place::Sim(stream) => unsafe {
-            let address = items.as_ptr().expose_provenance() as u64;
-            stream.push(Erased::of(op), &[(address, items.len() as u64)], false)?;
-        },
-        // SAFETY: as above.
+        Place::Cpu(stream) => batches.iter().for_each(|items| stream.push(op, items)),
+        Place::Sim(stream) => {
+            for items in batches {
+                let batch = (items.as_ptr().expose_provenance() as u64, items.len() as u64);
+                // SAFETY: a slice of items; the operator is the stream's.
+                unsafe { stream.push(Erased::of(op), &[batch], false)? };
+            }
+        }
         #[cfg(feature = "cuda")]
-        Place::Cuda(stream) => unsafe {
-            stream.push_host(Erased::of(op), items.as_ptr().cast(), items.len() as u64)?;
-        },
+        Place::Cuda(stream) => {
+            let pieces: Vec<_> =
+                batches.iter().map(|items| (items.as_ptr().cast(), items.len() as u64)).collect();
+            // SAFETY: slices of items; the operator is the stream's.
+            unsafe { stream.push_host(Erased::of(op), &pieces)? };
+        }
     }
     Ok(())
 }

@@ -131,7 +131,8 @@ impl Equality<[u8; 3]> for Near {
 key_kernels! {
     static KEYS:
     words_by_u32 => (u32, Words),
-    bytes_by_u8 => (u8, Bytes),
+    bytes_by_array => ([u8; 1], Bytes),
+    bytes_by_i32 => (i32, Bytes),
     wide_by_f64 => (f64, Wide),
     triples_by_triple => ([u8; 3], Triples, Near),
     sum_by_i64 => (i64, Sum<u32>),
@@ -357,7 +358,7 @@ fn run_oracle<K: Plain, E: Equality<K>, Op: Monoid>(
     values: &[Op::Item],
     index: &dyn Fn(usize) -> u64,
 ) -> (Vec<K>, Vec<Op::Output>) {
-    let tiling = RunTiling::of::<K, Op>();
+    let tiling = RunTiling::of_keys::<K, Op>();
     let (strip, warp, tile) = (tiling.strip as usize, tiling.warp() as usize, tiling.tile() as usize);
     let n = keys.len();
     let begins = |i: usize| i == 0 || !equality.same(keys[i - 1], keys[i]);
@@ -485,8 +486,8 @@ fn runs_over_many_groups_of_tiles() {
 
 #[test]
 fn runs_of_bytes_and_of_an_equality_of_ones_own() {
-    let tile = RunTiling::of::<u8, Bytes>().tile() as usize;
-    check_runs(Bytes::default(), Equal, |key| key as u8, &[77, tile + 1000], 3);
+    let tile = RunTiling::of::<[u8; 1], Bytes>().tile() as usize;
+    check_runs(Bytes::default(), Equal, |key| [key as u8], &[77, tile + 1000], 3);
     let tile = RunTiling::of::<[u8; 3], Triples>().tile() as usize;
     check_runs(
         Triples::default(),
@@ -497,6 +498,20 @@ fn runs_of_bytes_and_of_an_equality_of_ones_own() {
     );
 }
 
+/// By kernels for `i32` and `i64`, aligned to as little as they are.
+#[test]
+fn runs_of_integers_of_any_width() {
+    let tile = RunTiling::of::<i32, Words>().tile() as usize;
+    check_runs(Words::default(), Equal, |key| key as u8, &[1, 700, tile + 33], 3);
+    check_runs(Words::default(), Equal, |key| (key as i8).wrapping_sub(100), &[700], 0);
+    check_runs(Words::default(), Equal, |key| (key * 257) as u16, &[31, tile + 600], 1);
+    check_runs(Words::default(), Equal, |key| -(key as i16 * 128), &[tile - 1], 2);
+    check_runs(Words::default(), Equal, |key| key % 3 == 0, &[500], 1);
+    check_runs(Bytes::default(), Equal, |key| key as u8, &[3000], 5);
+    check_runs(Words::default(), Equal, |key| (key as u64) << 33, &[700], 1);
+    check_runs(Triples::default(), Equal, |key| key << 24, &[700], 1);
+}
+
 #[test]
 fn sums_by_signed_keys() {
     let tile = RunTiling::of::<i64, Sum<u32>>().tile() as usize;
@@ -505,5 +520,8 @@ fn sums_by_signed_keys() {
     assert_eq!(error, Error::ColumnLengths { first: 1, other: 0 });
     let error = sim(Schedule::default()).by_key::<i8, _>(Sum::<u32>::new()).unwrap_err();
     let Error::NoKernel { line, list, .. } = error else { panic!("{error}") };
-    assert_eq!((line.as_str(), list), ("my_operator_by_key => (i8, Sum<u32, u32>),", "key_kernels!"));
+    assert_eq!((line.as_str(), list), ("my_operator_by_key => (i32, Sum<u32, u32>),", "key_kernels!"));
+    let error = sim(Schedule::default()).by_key::<u128, _>(Sum::<u32>::new()).unwrap_err();
+    let Error::NoKernel { line, .. } = error else { panic!("{error}") };
+    assert_eq!(line, "my_operator_by_key => (u128, Sum<u32, u32>),");
 }

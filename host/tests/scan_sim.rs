@@ -532,6 +532,39 @@ fn what_earlier_launches_left_is_never_taken_for_this_one_s() {
     }
 }
 
+/// However the items are cut: to the bit what the array's scan gives.
+#[test]
+fn chunks_have_the_bits_of_the_array() {
+    fn check<Op: Monoid<Item: Worth>>(op: Op)
+    where
+        Op::Output: PartialEq + std::fmt::Debug,
+    {
+        let tile = Tiling::of::<Op>().tile() as usize;
+        let items = numbers::<Op::Item>(34 * tile + 77);
+        let scanner = Engine::cpu().scanner(op).unwrap();
+        let initial = op.lift(items[0], 7);
+        for scanner in [scanner.clone(), scanner.exclusive(), scanner.with_initial(initial).exclusive()] {
+            let expected = scanner.scan(&items).unwrap();
+            for cuts in [vec![tile], vec![1, 0, tile - 1, 3, 2 * tile, tile / 2], vec![33 * tile + 1]] {
+                let mut rest = &items[..];
+                let chunks = cuts.iter().cycle().map_while(|&cut| {
+                    let chunk;
+                    (chunk, rest) = rest.split_at(cut.min(rest.len()));
+                    (!chunk.is_empty() || cut == 0).then_some(chunk)
+                });
+                let found: Result<Vec<_>, _> = scanner.scan_chunks(chunks).unwrap().collect();
+                let found = found.unwrap().concat();
+                let differs = found.iter().zip(&expected).position(|(a, b)| a != b);
+                assert_eq!((differs, found.len()), (None, expected.len()), "{cuts:?}");
+            }
+        }
+        let error = scanner.reverse().scan_chunks([&items]).err().unwrap();
+        assert_eq!(error, Error::ReverseOfChunks);
+    }
+    check(grouping::<u32, false, 2>());
+    check(Sum::<u32>::new());
+}
+
 #[test]
 fn lengths_that_differ_are_refused() {
     let scanner = Engine::cpu().scanner(Sum::<u32>::new()).unwrap();

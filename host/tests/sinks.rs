@@ -3,7 +3,7 @@
 //! The operators show any other order: one commutes as little as it is associative, so its bits are those of one tree alone.
 
 use warpfold_gpu_kernels::{kernels, tag_kernels};
-use warpfold_host::{Engine, Error, Reducer, Sink, module::Kernels};
+use warpfold_host::{Engine, Error, Reducer, SegmentPlan, Sink, module::Kernels};
 use warpfold_monoid::{
     ArgMax, GivesIdentity, Max, Monoid, Plain, Sum,
     tree::{self, PIECE_CHUNKS, Shape},
@@ -293,6 +293,62 @@ fn arrays_in_chunks_have_the_bits_of_arrays() {
     assert_eq!(Shape::new(2 * long + CHUNK + 5, 3).chunk, 2 * CHUNK);
 }
 
+/// Segments that lie within chunks, go on over several, and are long; with gaps, and without items.
+#[test]
+fn segments_of_what_comes_in_chunks() {
+    let op = Sum::<f32>::new();
+    // More than is kept of a segment that is not whole.
+    let long = 9_000_000_u64;
+    let all: Vec<f32> =
+        (0..long + 40_000).map(|i| (mix(i) >> 40) as f32 * 1e-3 + 1e7 * (i % 3) as f32).collect();
+    let n = all.len() as u64;
+    let plans = [
+        SegmentPlan::from_lengths(&[3, 0, 5000, 1, 0, 20_000, long, 7, 0]).unwrap(),
+        SegmentPlan::from_offsets(&[100, 100, 101, 30_000]).unwrap(),
+        SegmentPlan::from_ranges(&[0, 9, 11, 2, n], &[7, 10, 20_000, 2, n]).unwrap(),
+        SegmentPlan::from_offsets(&[0, n]).unwrap(),
+        SegmentPlan::from_offsets(&[n, n]).unwrap(),
+        SegmentPlan::from_lengths::<u8>(&[]).unwrap(),
+    ];
+    let engine = Engine::cpu();
+    let sums = engine.segments(op).unwrap();
+    for (p, plan) in plans.iter().enumerate() {
+        let bits = |sums: Vec<f32>| sums.into_iter().map(f32::to_bits).collect::<Vec<_>>();
+        let expected = bits(sums.reduce_segments(&all, plan).unwrap());
+        for seed in 1..3 {
+            let mut rest = &all[..];
+            let chunks = cuts(all.len(), seed).into_iter().map(|cut| {
+                let chunk;
+                (chunk, rest) = rest.split_at(cut);
+                chunk
+            });
+            assert_eq!(bits(sums.reduce_chunks(plan, chunks).unwrap()), expected, "plan {p}, cuts {seed}");
+        }
+        assert_eq!(bits(sums.reduce_chunks(plan, [&all]).unwrap()), expected, "plan {p}");
+    }
+    let error = sums.reduce_chunks(&plans[3], [&all[1..]]).unwrap_err();
+    assert!(matches!(error, Error::SegmentOutOfRange { index: 0, .. }), "{error}");
+    let backwards = SegmentPlan::from_ranges(&[5, 0], &[7, 6]).unwrap();
+    let error = sums.reduce_chunks(&backwards, [&all]).unwrap_err();
+    assert_eq!(error, Error::SegmentsNotInOrder { index: 1, start: 0, end: 7 });
+}
+
+#[test]
+fn by_tag_of_what_comes_in_chunks() {
+    let op = Grouping::<true> { salt: 5 };
+    let all = items(700);
+    let tags: Vec<u8> = (0..700).map(|i| (mix(i) % 5) as u8).collect();
+    for engine in engines() {
+        let sink = engine.tagged_sink(op, 4).unwrap().ignore_out_of_range();
+        tags.chunks(99).zip(all.chunks(99)).for_each(|(tags, items)| sink.push(tags, items).unwrap());
+        let by_tag = engine.by_tag(op, 4).unwrap();
+        let chunks = || tags.chunks(99).zip(all.chunks(99));
+        let found = by_tag.ignore_out_of_range().reduce_chunks(chunks()).unwrap();
+        assert_eq!(found, sink.finish().unwrap());
+        assert!(matches!(by_tag.reduce_chunks(chunks()), Err(Error::TagOutOfRange { tag: 4, .. })));
+    }
+}
+
 #[test]
 fn tagged_sinks_add_batch_by_batch() {
     let op = Grouping::<true> { salt: 5 };
@@ -323,6 +379,45 @@ fn tagged_sinks_add_batch_by_batch() {
             start += cut;
         }
         assert_eq!((cpu.len(), sim.len()), (9000, 9000));
+        // From one to the other and back; of many tags some have no value.
+        let saved = sim.save().unwrap();
+        assert_eq!(saved, cpu.save().unwrap());
+        // SAFETY: saved just now.
+        let restored = engines().map(|engine| unsafe { engine.restore_tagged_sink(op, k, &saved).unwrap() });
+        for sink in restored.iter().chain([&cpu]) {
+            sink.push(&[0_u8, (k - 1).min(255) as u8, 0], &all[..3]).unwrap();
+            assert_eq!((sink.len(), sink.results().unwrap()), (9003, restored[0].results().unwrap()));
+        }
+    }
+}
+
+#[test]
+fn what_a_tagged_sink_saved_must_be_its_own() {
+    let [cpu, sim] = engines();
+    let op = Grouping::<true> { salt: 3 };
+    let sink = cpu.tagged_sink(op, 5).unwrap();
+    sink.push(&[1_u8, 4, 1], &items(3)).unwrap();
+    let saved = sink.save().unwrap();
+    // SAFETY: what a sink saved, but for what the checksum shows.
+    let restore = |op, k, saved: &[u8]| unsafe { sim.restore_tagged_sink::<Grouping<true>>(op, k, saved) };
+    assert_eq!(restore(op, 5, &saved).unwrap().results().unwrap(), sink.results().unwrap());
+    assert_eq!(restore(op, 6, &saved).unwrap_err(), Error::SavedTags { saved: 5, tags: 6 });
+    let other_salt = restore(Grouping { salt: 4 }, 5, &saved).unwrap_err();
+    assert!(matches!(other_salt, Error::SavedOperator { .. }), "{other_salt}");
+    // SAFETY: as above.
+    let other = unsafe { cpu.restore_tagged_sink(Max::<i32>::new(), 5, &saved).unwrap_err() };
+    assert!(matches!(other, Error::SavedOperator { .. }), "{other}");
+    // Neither kind is taken for the other.
+    // SAFETY: as above.
+    let untagged = unsafe { cpu.restore_sink(op, &saved).unwrap_err() };
+    assert!(untagged.to_string().contains("TaggedSink<"), "{untagged}");
+    let error = restore(op, 5, &cpu.sink(op).unwrap().save().unwrap()).unwrap_err();
+    assert!(matches!(error, Error::SavedOperator { .. }), "{error}");
+    for at in [0, 20, saved.len() / 2, saved.len() - 1] {
+        let mut damaged = saved.clone();
+        damaged[at] ^= 1;
+        let found = [restore(op, 5, &damaged), restore(op, 5, &saved[..at])];
+        assert!(found.iter().all(|found| matches!(found, Err(Error::SavedBytes { .. }))), "{at}: {found:?}");
     }
 }
 

@@ -22,14 +22,15 @@
 //!
 //! A run is neighbouring items whose keys are the [same](Equality). The order is that of a [scan](crate::scan) of [`Runs`] over
 //! [`RunTiling`]'s strips and tiles, but for its last step: what stands before a strip is combined with what the strip itself has
-//! folded, where a run ends that began before, instead of taking the strip's items in one by one.
+//! folded, where a run ends that began before, instead of taking the strip's items in one by one. Integers of 1 and 2 bytes are
+//! cut as those of 4 are.
 //!
 //! # By group
 //!
 //! The pairs are sorted by their keys, stably, and their runs reduced by key: with [`RunTiling`]'s strips and tiles for keys of 8 bytes
 //! where the keys are integers or floats of 8 bytes, and of 4 bytes for all others. The index is the item's position before the sort.
 
-use core::marker::PhantomData;
+use core::{any::TypeId, marker::PhantomData};
 
 use crate::{GivesIdentity, Monoid, Plain, fingerprint, fused::Fused2, tree::vector_len};
 
@@ -234,6 +235,43 @@ impl<K: Plain + PartialEq> Equality<K> for Equal {
     }
 }
 
+/// Which kernels serve keys that are compared by [`Equal`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyClass {
+    /// Those of their own type.
+    Own,
+    /// Integers of 4 bytes, `char`: those of `i32`, if there are none of their own.
+    Word,
+    /// Integers of 1 or 2 bytes, `bool`: those of `i32`, which widen them.
+    Narrow,
+    /// Integers of 8 bytes: those of `i64`, if there are none of their own.
+    Long,
+}
+
+impl KeyClass {
+    /// That of a type.
+    #[inline(always)]
+    pub fn of<K: 'static>() -> KeyClass {
+        let key = TypeId::of::<K>();
+        let is = |types: &[TypeId]| types.contains(&key);
+        let integer =
+            is(&[TypeId::of::<u8>(), TypeId::of::<u16>(), TypeId::of::<u32>(), TypeId::of::<u64>()])
+                || is(&[TypeId::of::<i8>(), TypeId::of::<i16>(), TypeId::of::<i32>(), TypeId::of::<i64>()])
+                || is(&[
+                    TypeId::of::<usize>(),
+                    TypeId::of::<isize>(),
+                    TypeId::of::<bool>(),
+                    TypeId::of::<char>(),
+                ]);
+        match size_of::<K>() {
+            1 | 2 if integer => KeyClass::Narrow,
+            4 if integer => KeyClass::Word,
+            8 if integer => KeyClass::Long,
+            _ => KeyClass::Own,
+        }
+    }
+}
+
 /// How the items of a reduction by key are cut: a function of the sizes of key, item and result alone.
 ///
 /// ```
@@ -260,9 +298,24 @@ const RUN_BLOCK_BYTES: usize = 40 << 10;
 const RUN_THREADS: usize = 256;
 
 impl RunTiling {
-    /// That of an operator with keys of a type.
+    /// That of an operator's kernel for keys of a type.
     pub const fn of<K, Op: Monoid>() -> RunTiling {
         RunTiling::new(size_of::<K>(), size_of::<Op::Item>(), size_of::<Op::Output>())
+    }
+
+    /// The same for any keys, of which narrow integers are cut as wider ones are.
+    ///
+    /// ```
+    /// use warpfold_monoid::{Sum, keyed::RunTiling};
+    ///
+    /// assert_eq!(RunTiling::of_keys::<u8, Sum<f64>>(), RunTiling::of::<u32, Sum<f64>>());
+    /// ```
+    #[inline(always)]
+    pub fn of_keys<K: 'static, Op: Monoid>() -> RunTiling {
+        match KeyClass::of::<K>() {
+            KeyClass::Narrow => const { RunTiling::of::<i32, Op>() },
+            KeyClass::Own | KeyClass::Word | KeyClass::Long => const { RunTiling::of::<K, Op>() },
+        }
     }
 
     /// That of keys, items and results of so many bytes.

@@ -8,7 +8,11 @@ use super::{Files, Npy, column, fails, le, succeeds};
 
 /// Runs a subcommand on the CPU with `--json`; the object.
 fn run(command: &str, options: &[&str], files: &[&Path]) -> Value {
-    let mut args = vec![command, "--backend", "cpu", "--json"];
+    run_on("cpu", command, options, files)
+}
+
+fn run_on(backend: &str, command: &str, options: &[&str], files: &[&Path]) -> Value {
+    let mut args = vec![command, "--backend", backend, "--json"];
     args.extend(options);
     args.extend(files.iter().map(|file| file.to_str().expect("a UTF-8 path")));
     serde_json::from_str(&succeeds(args)).expect("one JSON object")
@@ -40,6 +44,40 @@ fn runs_of_equal_keys() {
     assert_eq!((&sorted["keys"], &sorted["results"]["sum"]), (&json!([1, 2, 3]), &json!([12, 9, 21])));
     let table = succeeds(["by-key", "--op", "sum", keys.to_str().unwrap(), values.to_str().unwrap()]);
     assert!(table.ends_with("\n1    9\n3   21\n2    9\n1    3\n"), "{table}");
+}
+
+/// Kernels that sort, and those of segments, on simulated threads; on a GPU too, where there is one.
+#[test]
+fn devices_sort_keys_and_give_the_same_bits() {
+    let files = Files::new();
+    let numbers =
+        |salt: u64| (0..3000_u64).map(move |i| (i + salt).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40);
+    let keys: Vec<i16> = numbers(1).map(|number| (number % 23) as i16 - 11).collect();
+    let tags: Vec<u8> = numbers(2).map(|number| (number % 20) as u8).collect();
+    let values: Vec<f32> = numbers(3).map(|number| number as f32 * 2_f32.powi(number as i32 % 30)).collect();
+    let keys = column(&files, "k.npy", "<i2", &bytes(&keys, |key| key.to_le_bytes()));
+    let tags = column(&files, "t.npy", "|u1", &bytes(&tags, |tag| [*tag]));
+    let values = column(&files, "v.npy", "<f4", &bytes(&values, |value| value.to_le_bytes()));
+    let text: String = numbers(4)
+        .map(|number| format!("{},{}\n", ["b", "a", "", "c d"][number as usize % 4], number))
+        .collect();
+    let csv = files.write("t.csv", &format!("k,v\n{text}"));
+    let by_tag = ["--op", "sum,mean", "--tags", "16", "--ignore-out-of-range"];
+    let calls: [(&str, &[&str], &[&Path]); 5] = [
+        ("by-key", &["--op", "sum,argmax", "--group"], &[&keys, &values]),
+        ("by-key", &["--op", "sum,mean", "--sort"], &[&keys, &values]),
+        ("by-key", &["--op", "sum"], &[&keys, &values]),
+        ("by-tag", &by_tag, &[&tags, &values]),
+        ("by-key", &["--op", "sum", "--key", "k", "--value", "v"], &[&csv]),
+    ];
+    for (command, options, paths) in calls {
+        let expected = run(command, options, paths);
+        for backend in ["sim", "auto"] {
+            let found = run_on(backend, command, options, paths);
+            assert_eq!((&found["keys"], &found["results"]), (&expected["keys"], &expected["results"]));
+        }
+        assert_eq!(run_on("sim", command, options, paths)["backend"], json!("sim"));
+    }
 }
 
 #[test]

@@ -11,13 +11,15 @@ use warpfold_monoid::{
     zeroed,
 };
 
+use warpfold_simt::warp::warp_vote_any;
+
 use super::*;
 
 /// The parameters of the kernel. The host fills it, the kernel receives it by value.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RunParams<K: Plain, E: Equality<K>, Op: Monoid> {
-    /// The keys; aligned to one.
+    /// The keys; aligned to one, of as many bytes as [`key_bytes`](RunParams::key_bytes) says.
     pub keys: *const K,
     /// As many values; aligned to the item.
     pub values: *const Op::Item,
@@ -25,7 +27,7 @@ pub struct RunParams<K: Plain, E: Equality<K>, Op: Monoid> {
     pub n: u64,
     /// Null, or the index of each item that the operator is told in place of its position.
     pub indices: *const u32,
-    /// Receives the first key of each run.
+    /// Receives the first key of each run, of as many bytes.
     pub out_keys: *mut K,
     /// Receives the result of each run.
     pub out_values: *mut Op::Output,
@@ -39,8 +41,8 @@ pub struct RunParams<K: Plain, E: Equality<K>, Op: Monoid> {
     pub capacity: u64,
     /// Tiles.
     pub tiles: u32,
-    /// No bytes without a meaning.
-    pub padding: u32,
+    /// Bytes of a key in memory: its size, or, of integers of 4 bytes, the 1 or 2 lowest of them, the others being 0.
+    pub key_bytes: u32,
     /// The operator, and which keys are the same.
     pub op: Runs<K, E, Op>,
 }
@@ -163,11 +165,12 @@ pub unsafe fn runs<K, E, Op, const VK: usize, const UK: usize, const V: usize, c
         unsafe { global::load(params.indices.wrapping_add(position as usize)) as u64 }
     };
     let mine = count.saturating_sub(lane * strip).min(strip);
+    let narrow = const { size_of::<K>() == size_of::<u32>() } && params.key_bytes < size_of::<u32>() as u32;
     // The key before the warp's first.
     let mut earlier = zeroed::<K>();
     if lane == 0 && start > 0 && count > 0 {
         // SAFETY: a key that there is.
-        earlier = unsafe { global::load(params.keys.wrapping_add(start as usize - 1)) };
+        earlier = unsafe { load_key(params, narrow, start - 1) };
     }
     let first = start == 0 && lane == 0;
 
@@ -181,70 +184,82 @@ pub unsafe fn runs<K, E, Op, const VK: usize, const UK: usize, const V: usize, c
         unsafe {
             let (from_keys, from_values) =
                 (params.keys.wrapping_add(start as usize), params.values.wrapping_add(start as usize));
-            if by_vectors(from_keys, 1) && by_vectors(from_values, 1) {
+            let mut any = true;
+            if !narrow && by_vectors(from_keys, 1) && by_vectors(from_values, 1) {
                 // All asked for before any is staged.
-                let asked_keys: [[K; VK]; UK] = core::array::from_fn(|u| {
-                    let w = u * LANES as usize + lane as usize;
-                    global::load_neighbours_with::<NoAllocate, K, VK>(from_keys.wrapping_add(w * VK))
-                });
-                let asked: [[Op::Item; V]; U] = core::array::from_fn(|u| {
-                    let w = u * LANES as usize + lane as usize;
-                    global::load_neighbours_with::<NoAllocate, Op::Item, V>(from_values.wrapping_add(w * V))
-                });
-                stage_whole(&asked_keys, strip, lane, keys);
+                let asked_keys: [[K; VK]; UK] = ask(from_keys, lane);
+                let asked: [[Op::Item; V]; U] = ask(from_values, lane);
                 stage_whole(&asked, strip, lane, values);
+                // Keys are wanted in strips only where a run begins.
+                let begins = begins_among(&op.equality, &asked_keys, earlier, lane);
+                any = warp_vote_any(FULL, begins || first);
+                if any {
+                    stage_whole(&asked_keys, strip, lane, keys);
+                }
             } else {
-                load_whole::<K, VK, UK>(params.keys, piece, strip, lane, keys);
+                if narrow {
+                    load_narrow(params, start, count, strip, lane, keys);
+                } else {
+                    load_whole::<K, VK, UK>(params.keys, piece, strip, lane, keys);
+                }
                 load_whole::<Op::Item, V, U>(params.values, piece, strip, lane, values);
             }
             sync_warp(FULL);
-            let key = staged_vectors::<K, VK, UK>(keys, lane, strip);
             let item = staged_vectors::<Op::Item, V, U>(values, lane, strip);
-            let below = shuffle_up(FULL, key[UK - 1][VK - 1], 1);
-            if lane > 0 {
-                earlier = below;
-            }
-            let mut i = 0;
-            while i < UK * VK {
-                let key = key[i / VK][i % VK];
-                if (i == 0 && first) || !op.equality.same(earlier, key) {
-                    heads |= 1 << i;
-                }
-                earlier = key;
-                i += 1;
-            }
-            (run, here) = before_lane(heads.count_ones(), lane);
-            sync_warp(FULL);
             let mut value = op.op.lift(item[0][0], index(0));
-            if here == 0 {
-                // Most warps, where runs are long.
+            let with_the_rest = |mut value: Op::Acc| {
                 let mut i = 1;
                 while i < U * V {
                     value = op.op.push(value, item[i / V][i % V], index(i as u32));
                     i += 1;
                 }
+                value
+            };
+            if !any {
+                // Most warps, where runs are long.
+                value = with_the_rest(value);
             } else {
-                let mut place = run;
-                if heads & 1 != 0 {
-                    put(keys, padded(place), key[0][0]);
-                    place += 1;
+                let key = staged_vectors::<K, VK, UK>(keys, lane, strip);
+                let below = shuffle_up(FULL, key[UK - 1][VK - 1], 1);
+                if lane > 0 {
+                    earlier = below;
                 }
-                let mut i = 1;
-                while i < U * V {
-                    let (item, index) = (item[i / V][i % V], index(i as u32));
-                    if heads >> i & 1 != 0 {
-                        put(keys, padded(place), key[i / VK][i % VK]);
-                        if place > run {
-                            put(values, padded(place), op.op.finish(value));
-                        } else {
-                            leading = value;
-                        }
-                        place += 1;
-                        value = op.op.lift(item, index);
-                    } else {
-                        value = op.op.push(value, item, index);
+                let mut i = 0;
+                while i < UK * VK {
+                    let key = key[i / VK][i % VK];
+                    if (i == 0 && first) || !op.equality.same(earlier, key) {
+                        heads |= 1 << i;
                     }
+                    earlier = key;
                     i += 1;
+                }
+                (run, here) = before_lane(heads.count_ones(), lane);
+                sync_warp(FULL);
+                if here == 0 {
+                    value = with_the_rest(value);
+                } else {
+                    let mut place = run;
+                    if heads & 1 != 0 {
+                        put(keys, padded(place), key[0][0]);
+                        place += 1;
+                    }
+                    let mut i = 1;
+                    while i < U * V {
+                        let (item, index) = (item[i / V][i % V], index(i as u32));
+                        if heads >> i & 1 != 0 {
+                            put(keys, padded(place), key[i / VK][i % VK]);
+                            if place > run {
+                                put(values, padded(place), op.op.finish(value));
+                            } else {
+                                leading = value;
+                            }
+                            place += 1;
+                            value = op.op.lift(item, index);
+                        } else {
+                            value = op.op.push(value, item, index);
+                        }
+                        i += 1;
+                    }
                 }
             }
             scanned = neighbours(op, RunsSoFar::new(heads.count_ones() as u64, value), lane, LANES, LANES);
@@ -253,7 +268,11 @@ pub unsafe fn runs<K, E, Op, const VK: usize, const UK: usize, const V: usize, c
         cold_path();
         // SAFETY: as above.
         unsafe {
-            load_some::<K, false>(params.keys, piece, strip, lane, keys);
+            if narrow {
+                load_narrow(params, start, count, strip, lane, keys);
+            } else {
+                load_some::<K, false>(params.keys, piece, strip, lane, keys);
+            }
             load_some::<Op::Item, false>(params.values, piece, strip, lane, values);
             sync_warp(FULL);
         }
@@ -379,14 +398,13 @@ pub unsafe fn runs<K, E, Op, const VK: usize, const UK: usize, const V: usize, c
         // SAFETY: all lanes are here.
         unsafe { sync_warp(FULL) };
         let base = before.heads();
-        let (out_keys, out_values) =
-            (params.out_keys.wrapping_add(base as usize), params.out_values.wrapping_add(base as usize));
+        let out_values = params.out_values.wrapping_add(base as usize);
         let mut r = lane;
         while r < here {
             nounroll();
             // SAFETY: staged, and a barrier lies since; but for the first run's, which no run is before. The runs' own places.
             unsafe {
-                global::store(out_keys.wrapping_add(r as usize), get::<K>(keys, padded(r)));
+                store_key(params, narrow, base + r as u64, get::<K>(keys, padded(r)));
                 if base > 0 || r > 0 {
                     let result = get::<Op::Output>(values, padded(r));
                     global::store(out_values.wrapping_add(r as usize).wrapping_sub(1), result);
@@ -407,7 +425,7 @@ pub unsafe fn runs<K, E, Op, const VK: usize, const UK: usize, const V: usize, c
                 // SAFETY: a key that there is; the runs' own places.
                 unsafe {
                     let key = get::<K>(keys, place::<K, false>(lane, i, strip));
-                    global::store(params.out_keys.wrapping_add(run as usize), key);
+                    store_key(params, narrow, run, key);
                     if run > 0 {
                         let result = op.op.finish(value);
                         global::store(params.out_values.wrapping_add(run as usize - 1), result);
@@ -421,6 +439,140 @@ pub unsafe fn runs<K, E, Op, const VK: usize, const UK: usize, const V: usize, c
             i += 1;
         }
     }
+}
+
+/// Key number `at`.
+///
+/// # Safety
+///
+/// It is there.
+#[inline(always)]
+unsafe fn load_key<K: Plain, E: Equality<K>, Op: Monoid>(
+    params: &RunParams<K, E, Op>,
+    narrow: bool,
+    at: u64,
+) -> K {
+    let (keys, at) = (params.keys, at as usize);
+    // SAFETY: the caller's promise; where keys are narrow, any 4 bytes are one.
+    unsafe {
+        if !narrow {
+            return global::load(keys.wrapping_add(at));
+        }
+        let word: u32 = if params.key_bytes == 1 {
+            global::load(keys.cast::<u8>().wrapping_add(at)).into()
+        } else {
+            global::load(keys.cast::<u16>().wrapping_add(at)).into()
+        };
+        core::mem::transmute_copy(&word)
+    }
+}
+
+/// Writes the key of run `at`.
+///
+/// # Safety
+///
+/// It has a place.
+#[inline(always)]
+unsafe fn store_key<K: Plain, E: Equality<K>, Op: Monoid>(
+    params: &RunParams<K, E, Op>,
+    narrow: bool,
+    at: u64,
+    key: K,
+) {
+    let (keys, at) = (params.out_keys, at as usize);
+    // SAFETY: the caller's promise; narrow keys have 4 bytes.
+    unsafe {
+        if !narrow {
+            return global::store(keys.wrapping_add(at), key);
+        }
+        let word = core::mem::transmute_copy::<K, u32>(&key);
+        if params.key_bytes == 1 {
+            global::store(keys.cast::<u8>().wrapping_add(at), word as u8);
+        } else {
+            global::store(keys.cast::<u16>().wrapping_add(at), word as u16);
+        }
+    }
+}
+
+/// Stages a warp's `count` keys from number `start` on, widened.
+///
+/// # Safety
+///
+/// As for [`load_whole`].
+#[inline(always)]
+unsafe fn load_narrow<K: Plain, E: Equality<K>, Op: Monoid>(
+    params: &RunParams<K, E, Op>,
+    start: u64,
+    count: u32,
+    strip: u32,
+    lane: u32,
+    stage: Shared<Word>,
+) {
+    cold_path();
+    let mut next = lane;
+    while next < count {
+        nounroll();
+        // All asked for before any is used; the last stands in for those that are not there.
+        let batch: [K; IN_FLIGHT] = core::array::from_fn(|k| {
+            let at = (next + k as u32 * LANES).min(count - 1);
+            // SAFETY: a key that there is.
+            unsafe { load_key(params, true, start + at as u64) }
+        });
+        let mut k = 0;
+        while k < IN_FLIGHT {
+            let at = next + k as u32 * LANES;
+            if at < count {
+                // SAFETY: a place of the warp's.
+                unsafe { put(stage, place_of::<K>(at, strip), batch[k]) };
+            }
+            k += 1;
+        }
+        next += IN_FLIGHT as u32 * LANES;
+    }
+}
+
+/// A warp's neighbouring vectors.
+///
+/// # Safety
+///
+/// They are readable, and aligned as vectors.
+#[inline(always)]
+unsafe fn ask<T: Plain, const V: usize, const U: usize>(first: *const T, lane: u32) -> [[T; V]; U] {
+    core::array::from_fn(|u| {
+        let w = u * LANES as usize + lane as usize;
+        // SAFETY: the caller's promise.
+        unsafe { global::load_neighbours_with::<NoAllocate, T, V>(first.wrapping_add(w * V)) }
+    })
+}
+
+/// Is one of this lane's keys, as they were asked for, not the same as the one before it? `earlier` is the one before the warp's first.
+///
+/// # Safety
+///
+/// All lanes of the warp call.
+#[inline(always)]
+unsafe fn begins_among<K: Plain, E: Equality<K>, const V: usize, const U: usize>(
+    equality: &E,
+    asked: &[[K; V]; U],
+    earlier: K,
+    lane: u32,
+) -> bool {
+    let (mut any, mut last, mut u) = (false, earlier, 0);
+    while u < U {
+        // SAFETY: all lanes are here.
+        let below = unsafe { shuffle_up(FULL, asked[u][V - 1], 1) };
+        let mut before = if lane == 0 { last } else { below };
+        let mut v = 0;
+        while v < V {
+            any |= !equality.same(before, asked[u][v]);
+            before = asked[u][v];
+            v += 1;
+        }
+        // SAFETY: as above.
+        last = unsafe { shuffle_idx(FULL, asked[u][V - 1], LANES - 1) };
+        u += 1;
+    }
+    any
 }
 
 /// Stages vectors as [`load_whole`] does.

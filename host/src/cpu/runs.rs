@@ -33,7 +33,10 @@ struct Scanned<A> {
 }
 
 impl<K: Plain, E: Equality<K>, Op: Monoid> Pairs<'_, K, E, Op> {
-    const TILING: RunTiling = RunTiling::of::<K, Op>();
+    #[inline(always)]
+    fn tiling() -> RunTiling {
+        RunTiling::of_keys::<K, Op>()
+    }
 
     fn len(&self) -> usize {
         self.keys.len()
@@ -58,7 +61,7 @@ impl<K: Plain, E: Equality<K>, Op: Monoid> Pairs<'_, K, E, Op> {
 
     /// The strips of the tile that begins at `start`.
     fn scanned(&self, start: usize) -> Scanned<Op::Acc> {
-        let (tiling, op) = (Self::TILING, &self.runs);
+        let (tiling, op) = (Self::tiling(), &self.runs);
         let end = self.len().min(start + tiling.tile() as usize);
         let (warp_items, strip_items) = (tiling.warp() as usize, tiling.strip as usize);
         let nothing = op.identity();
@@ -93,7 +96,7 @@ impl<K: Plain, E: Equality<K>, Op: Monoid> Pairs<'_, K, E, Op> {
         before: Option<RunsSoFar<Op::Acc>>,
         mut each: impl FnMut(u64, Option<Op::Acc>, usize),
     ) {
-        let (tiling, op) = (Self::TILING, &self.runs);
+        let (tiling, op) = (Self::tiling(), &self.runs);
         let end = self.len().min(start + tiling.tile() as usize);
         let scanned = self.scanned(start);
         let join = |before: Option<RunsSoFar<Op::Acc>>, value| match before {
@@ -139,7 +142,7 @@ pub(crate) fn reduce<K: Plain, E: Equality<K>, Op: Monoid>(
     indices: Option<&[usize]>,
 ) -> Result<(Vec<K>, Vec<Op::Output>), Error> {
     let pairs = &Pairs { runs: Runs::new(equality, op), keys, values, indices };
-    let tile = Pairs::<K, E, Op>::TILING.tile() as usize;
+    let tile = Pairs::<K, E, Op>::tiling().tile() as usize;
     let tiles = keys.len().div_ceil(tile);
     // The tiles' values, and then what stands behind each.
     let mut behind = vec![pairs.runs.identity(); tiles];

@@ -21,6 +21,8 @@ struct Line<Op: Monoid> {
     stride: i64,
     n: u64,
     reverse: bool,
+    /// Items that come before those that are there.
+    base: u64,
 }
 
 impl<Op: Monoid> Clone for Line<Op> {
@@ -59,7 +61,7 @@ impl<Op: Monoid> Line<Op> {
     /// Where a position lies.
     #[inline(always)]
     fn at(&self, position: u64) -> isize {
-        (self.index(position) as i64 * self.stride) as isize
+        ((self.index(position) - self.base) as i64 * self.stride) as isize
     }
 
     /// Writes the results of the tile that begins at `start`, given what stands before it and, once its value is known,
@@ -134,10 +136,11 @@ pub(crate) unsafe fn scan<Op: Monoid>(
     // SAFETY: the caller's promise.
     unsafe {
         if reverse {
-            let line = Line::<Reversed<Op>> { items: input, results: output, stride, n, reverse };
+            let line = Line::<Reversed<Op>> { items: input, results: output, stride, n, reverse, base: 0 };
             rows(&Reversed(*op), setting, lines, line);
         } else {
-            rows(op, setting, lines, Line::<Op> { items: input, results: output, stride, n, reverse });
+            let line = Line::<Op> { items: input, results: output, stride, n, reverse, base: 0 };
+            rows(op, setting, lines, line);
         }
     }
 }
@@ -154,7 +157,7 @@ unsafe fn rows<Op: Monoid>(op: &Op, setting: &Setting<Op::Acc>, lines: &Lines, f
     if parallel && tiling.tiles(lines.n) > 1 && lines.count < ROWS_A_THREAD * threads {
         for k in 0..lines.count {
             // SAFETY: the caller's promise.
-            unsafe { long(op, &first.moved(lines.start(k)), exclusive, initial) };
+            unsafe { long(op, &first.moved(lines.start(k)), exclusive, &mut Chain::new(op, initial)) };
         }
         return;
     }
@@ -174,35 +177,106 @@ unsafe fn rows<Op: Monoid>(op: &Op, setting: &Setting<Op::Acc>, lines: &Lines, f
     });
 }
 
-/// Scans one row, its tiles on several threads: their values, the chain of these, and all over again with what stands before
-/// each.
+/// Scans one row, or what is there of it from a tile's first item on, its tiles on several threads: their values, the chain of these,
+/// which goes on, and all over again with what stands before each.
 ///
 /// # Safety
 ///
 /// As for [`scan`].
-unsafe fn long<Op: Monoid>(op: &Op, line: &Line<Op>, exclusive: bool, initial: Option<Op::Acc>) {
+unsafe fn long<Op: Monoid>(op: &Op, line: &Line<Op>, exclusive: bool, chain: &mut Chain<Op::Acc>) {
     let tiling = const { Tiling::of::<Op>() };
-    let tiles = tiling.tiles(line.n) as usize;
+    let tiles = tiling.tiles(line.n - line.base) as usize;
     // The tiles' values, and then what stands behind each.
     let mut behind = vec![op.identity(); tiles];
     let values = tasks::Places::new(&mut behind);
     tasks::each(tiles, 1, &|| {
         Box::new(move |t| {
-            let value = line.tile_value(op, t as u64 * tiling.tile());
+            let value = line.tile_value(op, line.base + t as u64 * tiling.tile());
             // SAFETY: the tile's own place.
             unsafe { values.put(t, value) };
         })
     });
-    let mut chain = Chain::new(op, initial);
+    let first = chain.behind();
     for value in &mut behind {
         *value = chain.push(op, *value);
     }
     let behind = &behind;
     tasks::each(tiles, 1, &|| {
         Box::new(move |t| {
-            let before = if t > 0 { Some(behind[t - 1]) } else { initial };
+            let before = if t > 0 { Some(behind[t - 1]) } else { first };
             // SAFETY: the caller's promise; a tile is one thread's.
-            unsafe { line.tile(op, t as u64 * tiling.tile(), before, |_| behind[t], exclusive) };
+            unsafe { line.tile(op, line.base + t as u64 * tiling.tile(), before, |_| behind[t], exclusive) };
         })
     });
+}
+
+/// A row whose items come one after the other.
+#[derive(Clone, Debug)]
+pub(crate) struct Running<Op: Monoid> {
+    exclusive: bool,
+    /// All whole tiles that have come.
+    chain: Chain<Op::Acc>,
+    /// Items of these.
+    done: u64,
+    /// The items since, less than a tile.
+    tail: Vec<Op::Item>,
+}
+
+impl<Op: Monoid> Running<Op> {
+    pub(crate) fn new(op: &Op, setting: &Setting<Op::Acc>) -> Self {
+        let Setting { form, initial } = *setting;
+        Running { exclusive: form.exclusive, chain: Chain::new(op, initial), done: 0, tail: Vec::new() }
+    }
+
+    /// The results of the next items, as many.
+    pub(crate) fn push(&mut self, op: &Op, mut items: &[Op::Item], mut results: &mut [Op::Output]) {
+        let tile = const { Tiling::of::<Op>() }.tile() as usize;
+        if !self.tail.is_empty() {
+            let here = items.len().min(tile - self.tail.len());
+            self.take_some(op, &items[..here], &mut results[..here]);
+            (items, results) = (&items[here..], &mut results[here..]);
+        }
+        let (whole, some) = items.split_at(items.len() / tile * tile);
+        let (of_whole, of_some) = results.split_at_mut(whole.len());
+        if !whole.is_empty() {
+            let line = self.line(whole, of_whole);
+            // SAFETY: as many results as items.
+            unsafe { long(op, &line, self.exclusive, &mut self.chain) };
+            self.done += whole.len() as u64;
+        }
+        if !some.is_empty() {
+            self.take_some(op, some, of_some);
+        }
+    }
+
+    /// The same of no more than the tile has room for: all of the tile is scanned anew.
+    fn take_some(&mut self, op: &Op, items: &[Op::Item], results: &mut [Op::Output]) {
+        let tile = const { Tiling::of::<Op>() }.tile() as usize;
+        let from = self.tail.len();
+        self.tail.extend_from_slice(items);
+        let mut all = vec![op.finish_empty(); self.tail.len()];
+        let line = self.line(&self.tail, &mut all);
+        // Of a tile that is not whole the chain knows nothing yet.
+        let mut chain = self.chain;
+        let before = chain.behind();
+        // SAFETY: as many results as items.
+        let behind =
+            unsafe { line.tile(op, self.done, before, |value| chain.push(op, value), self.exclusive) };
+        if Op::ANY_ORDER {
+            // Nobody has asked for the tile's own value.
+            chain = Chain::new(op, Some(behind));
+        }
+        results.copy_from_slice(&all[from..]);
+        if self.tail.len() == tile {
+            self.chain = chain;
+            self.done += tile as u64;
+            self.tail.clear();
+        }
+    }
+
+    /// Items behind those that are done, and their results.
+    fn line(&self, items: &[Op::Item], results: &mut [Op::Output]) -> Line<Op> {
+        let (base, n) = (self.done, self.done + items.len() as u64);
+        Line { items: items.as_ptr(), results: results.as_mut_ptr(), stride: 1, n, reverse: false, base }
+    }
 }

@@ -23,7 +23,7 @@ use super::{
     gpu::Gpu,
     kernels::Loaded,
     memory::Memory,
-    transfer::{Event, Ring},
+    transfer::{Event, Pieces, Ring},
 };
 use crate::{
     Error,
@@ -192,20 +192,20 @@ impl CudaArray {
         })
     }
 
-    /// Takes in the next items, no more than there are to come.
+    /// Takes in the next items, no more than there are to come, of which so many lie side by side each.
     ///
     /// # Safety
     ///
     /// They are readable items of the operator, which is the array's.
-    pub(crate) unsafe fn push(&mut self, op: Erased<'_>, items: *const u8, n: u64) -> Result<(), Error> {
+    pub(crate) unsafe fn push(&mut self, op: Erased<'_>, items: &[(*const u8, u64)]) -> Result<(), Error> {
         let gpu = self.gpu.clone();
         let _current = gpu.context.enter_or_error()?;
         let size = self.item_bytes;
         let slot_items = (SLOT_BYTES / size.max(1)).max(1) as u64;
-        let mut done = 0;
-        while done < n {
+        let mut pieces = Pieces::new(items, size);
+        while !pieces.is_empty() {
             let room = slot_items - self.waiting;
-            let count = room.min(n - done);
+            let (here, count) = pieces.take(room);
             let at = self.waiting as usize * size;
             let slot = match self.waiting {
                 0 => Some(self.pump.ring.slot()?),
@@ -213,12 +213,9 @@ impl CudaArray {
             };
             if let Some(slot) = slot {
                 // SAFETY: the caller's promise; the buffer's last copy has been waited for.
-                unsafe {
-                    slot.pinned.fill(at, items.wrapping_add(done as usize * size), count as usize * size)
-                };
+                unsafe { slot.pinned.fill(at, &here) };
             }
             self.waiting += count;
-            done += count;
             if count == room {
                 self.send(op)?;
             }

@@ -18,6 +18,7 @@ use super::{
     driver::{self, Doing},
     kernels::Loaded,
     memory::Memory,
+    transfer::Ring,
     workspace::{Block, Pool},
 };
 use warpfold_gpu_kernels::export::{Export, Family};
@@ -30,6 +31,8 @@ const PORTABLE_AND_MAPPED: c_uint = 1 | 2;
 const RESULT_BYTES: usize = 256;
 /// Input buffers up to this many bytes are kept for the next host slice.
 pub(super) const KEPT_BYTES: usize = 64 << 20;
+/// Idle rings that are kept.
+const KEPT_RINGS: usize = 2;
 
 /// A device with what an engine keeps for it.
 pub(crate) struct Gpu {
@@ -46,6 +49,7 @@ pub(crate) struct Gpu {
     results: Mutex<Vec<HostResult>>,
     lanes: Mutex<Vec<Lane>>,
     pumps: Mutex<Vec<Pump>>,
+    rings: Mutex<Vec<Ring>>,
     // Last, so that it outlives what was made in it.
     pub(crate) context: Arc<Context>,
 }
@@ -73,6 +77,7 @@ impl Gpu {
             results: Mutex::default(),
             lanes: Mutex::default(),
             pumps: Mutex::default(),
+            rings: Mutex::default(),
             context,
         })
     }
@@ -172,9 +177,27 @@ impl Gpu {
         }
     }
 
-    /// Frees idle pumps.
+    /// A ring of buffers of so many bytes, here and on the device: an idle one, or a new one.
+    pub(super) fn take_ring(&self, bytes: usize) -> Ring {
+        let mut idle = lock(&self.rings);
+        match idle.iter().position(|ring| ring.bytes_on_device() == Some(bytes)) {
+            Some(at) => idle.swap_remove(at),
+            None => Ring::new(&self.context, bytes, true),
+        }
+    }
+
+    /// Keeps a ring whose work is done for the next stream, unless there are others: pinning memory takes longer than sending it.
+    pub(super) fn keep_ring(&self, ring: Ring) {
+        let mut idle = lock(&self.rings);
+        if idle.len() < KEPT_RINGS {
+            idle.push(ring);
+        }
+    }
+
+    /// Frees idle pumps and rings.
     pub(crate) fn trim_pumps(&self) {
         drop(self.take_pump(|_| false));
+        drop(std::mem::take(&mut *lock(&self.rings)));
     }
 
     /// A workspace of a pool for a launch on a stream (none for no bytes), and whether the stream is being captured: then the

@@ -39,7 +39,7 @@ pub(crate) use scans::ScanLauncher;
 pub use segments::DeviceSegments;
 pub(crate) use segments::SegmentLauncher;
 pub(crate) use sink::CudaStream;
-pub(crate) use sorts::GroupLauncher;
+pub(crate) use sorts::{GroupLauncher, SortLauncher};
 pub(crate) use tagged::CudaTags;
 pub(crate) use tags::{From, TagLauncher};
 pub(crate) use workspace::Block;

@@ -161,7 +161,7 @@ impl Launcher {
             while next < n {
                 let end = n.min(next.saturating_add(piece));
                 // SAFETY: a run of items, copied before the next is asked for.
-                unsafe { array.push(op, run(next..end), end - next)? };
+                unsafe { array.push(op, &[(run(next..end), end - next)])? };
                 next = end;
             }
             // SAFETY: an output's place.

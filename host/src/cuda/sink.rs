@@ -12,7 +12,7 @@ use super::{
     kernels::Loaded,
     memory::Memory,
     reduce::aligned_to,
-    transfer::{Event, Ring},
+    transfer::{Event, Pieces, Ring},
 };
 use crate::{
     Error,
@@ -41,6 +41,8 @@ pub(crate) struct CudaStream {
     own: CUstream,
     last: CUstream,
     moved: mem::ManuallyDrop<Event>,
+    /// Copies of host memory, beside the kernels.
+    copies: CUstream,
     ring: mem::ManuallyDrop<Ring>,
     /// Items in the ring's current buffer, and how many it takes.
     waiting: u64,
@@ -102,8 +104,8 @@ impl CudaStream {
         let moved = Event::new(context)?;
         let flow = Flow::new(op.types, state.address);
         let room = flow.chunk * (SLOT_BYTES / (flow.chunk * op.types.layout.item_bytes as u64).max(1)).max(1);
-        let ring = Ring::new(context, room as usize * op.types.layout.item_bytes, true);
-        let own = context.new_stream()?;
+        let ring = gpu.take_ring(room as usize * op.types.layout.item_bytes);
+        let (own, copies) = (context.new_stream()?, context.new_stream()?);
         let stream = CudaStream {
             loaded: launcher.loaded.clone(),
             types: op.types,
@@ -111,6 +113,7 @@ impl CudaStream {
             own,
             last: own,
             moved: mem::ManuallyDrop::new(moved),
+            copies,
             ring: mem::ManuallyDrop::new(ring),
             waiting: 0,
             room,
@@ -145,20 +148,24 @@ impl CudaStream {
         Ok(())
     }
 
-    /// Takes in `n` items of host memory.
+    /// Takes in items of host memory, of which so many lie side by side each.
     ///
     /// # Safety
     ///
     /// They are readable items of the operator, which is the stream's.
-    pub(crate) unsafe fn push_host(&mut self, op: Erased<'_>, items: *const u8, n: u64) -> Result<(), Error> {
+    pub(crate) unsafe fn push_host(
+        &mut self,
+        op: Erased<'_>,
+        items: &[(*const u8, u64)],
+    ) -> Result<(), Error> {
         let size = self.types.layout.item_bytes;
         let gpu = self.gpu.clone();
         let _current = gpu.context.enter_or_error()?;
-        let mut done = 0;
-        while done < n {
+        let mut pieces = Pieces::new(items, size);
+        while !pieces.is_empty() {
             // So many that the next buffer begins with a chunk.
             let room = self.room - self.flow.tail() - self.waiting;
-            let count = room.min(n - done);
+            let (here, count) = pieces.take(room);
             let at = self.waiting as usize * size;
             let slot = match self.waiting {
                 0 => Some(self.ring.slot()?),
@@ -166,12 +173,9 @@ impl CudaStream {
             };
             if let Some(slot) = slot {
                 // SAFETY: the caller's promise; the buffer's last copy has been waited for.
-                unsafe {
-                    slot.pinned.fill(at, items.wrapping_add(done as usize * size), count as usize * size)
-                };
+                unsafe { slot.pinned.fill(at, &here) };
             }
             self.waiting += count;
-            done += count;
             if count == room {
                 self.flush(op)?;
             }
@@ -179,7 +183,7 @@ impl CudaStream {
         Ok(())
     }
 
-    /// Sends what waits to the device. The context is current.
+    /// Sends what waits to the device, and folds it there. The context is current.
     fn flush(&mut self, op: Erased<'_>) -> Result<(), Error> {
         let n = mem::take(&mut self.waiting);
         if n == 0 {
@@ -188,18 +192,23 @@ impl CudaStream {
         let own = self.own;
         // SAFETY: our own stream.
         unsafe { self.move_to(own)? };
-        let Some(slot) = self.ring.current() else { return Ok(()) };
+        let CudaStream { loaded, flow, state, types, copies, ring, .. } = self;
+        let Some(slot) = ring.current() else { return Ok(()) };
         let address = slot.device.as_ref().map_or(0, |device| device.address);
-        let bytes = n as usize * self.types.layout.item_bytes;
-        // SAFETY: filled; what read the device's buffer before is on streams that this one has waited for.
+        let bytes = n as usize * types.layout.item_bytes;
+        // SAFETY: filled; the copy waits for what read the device's buffer before, and its kernels for the copy.
         unsafe {
-            slot.pinned.send(0, bytes, address, own)?;
-            slot.sent.record(own)?;
+            slot.read.hold(*copies)?;
+            slot.pinned.send(0, bytes, address, *copies)?;
+            slot.sent.record(*copies)?;
+            slot.sent.hold(own)?;
         }
-        self.ring.next();
-        let CudaStream { loaded, flow, state, .. } = self;
         let table = state.address + flow.layout.bytes.next_multiple_of(8);
-        flow.push(&mut Work { loaded, table, stream: own }, op, address, n)
+        let pushed = flow.push(&mut Work { loaded, table, stream: own }, op, address, n);
+        // SAFETY: our own stream.
+        let recorded = unsafe { slot.read.record(own) };
+        ring.next();
+        pushed.and(recorded)
     }
 
     /// Takes in device memory on a stream.
@@ -364,16 +373,21 @@ impl Drop for CudaStream {
         // Nothing is freed before the work is done. Where a capture forbids to wait, it is not freed at all.
         // SAFETY: the context is current; our own stream, not used after.
         let done = super::context::apart_from_captures(|| unsafe { driver::cuCtxSynchronize() });
+        let idle = done.is_ok();
         if done.is_err_and(|failure| failure.is_capture()) {
             return;
         }
         // SAFETY: dropped once, and not used after.
         unsafe {
-            mem::ManuallyDrop::drop(&mut self.ring);
+            let ring = mem::ManuallyDrop::take(&mut self.ring);
+            if idle {
+                self.gpu.keep_ring(ring);
+            }
             mem::ManuallyDrop::drop(&mut self.moved);
             mem::ManuallyDrop::drop(&mut self.state);
             let _ = driver::cuStreamDestroy_v2(self.own);
+            let _ = driver::cuStreamDestroy_v2(self.copies);
         }
-        self.own = ptr::null_mut();
+        (self.own, self.copies) = (ptr::null_mut(), ptr::null_mut());
     }
 }

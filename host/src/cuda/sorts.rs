@@ -29,16 +29,23 @@ use crate::{
     segments::room,
 };
 
+/// The kernels that sort keys of a width with what travels with them, ready to launch.
+#[derive(Clone, Debug)]
+pub(crate) struct SortLauncher<K> {
+    gpu: Arc<Gpu>,
+    loaded: Arc<Loaded>,
+    facts: DeviceFacts,
+    key: PhantomData<fn() -> K>,
+}
+
 /// The kernels that group pairs by keys of a width, ready to launch.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupLauncher<K> {
     gpu: Arc<Gpu>,
-    /// The kernels that sort keys with what [travels](Travels) with them.
-    sorts: Arc<Loaded>,
+    sorts: SortLauncher<K>,
     runs: RunLauncher,
-    facts: DeviceFacts,
+    /// What the sorts' kernels move with the keys.
     travels: Travels,
-    key: PhantomData<fn() -> K>,
 }
 
 /// Where keys and values lie.
@@ -52,22 +59,131 @@ struct Sorted {
     travelled: CUdeviceptr,
 }
 
+impl<K: RunKey> SortLauncher<K> {
+    pub(crate) fn new(gpu: Arc<Gpu>, loaded: Arc<Loaded>, facts: DeviceFacts) -> Self {
+        debug_assert!(loaded.is_of(&gpu.context));
+        SortLauncher { gpu, loaded, facts, key: PhantomData }
+    }
+
+    fn plan<V: Payload>(&self, n: u64) -> Result<SortPlan, Error> {
+        SortPlan::new::<K, V>(n, &self.facts)
+    }
+
+    /// Enqueues a sort.
+    ///
+    /// # Safety
+    ///
+    /// As for [`GroupLauncher::enqueue_in`], of pairs of keys and `V`.
+    unsafe fn sort<V: Payload>(
+        &self,
+        plan: &SortPlan,
+        kind: u32,
+        (keys, values): Pair,
+        room: CUdeviceptr,
+        workspace: u64,
+        stream: CUstream,
+    ) -> Result<Sorted, Error> {
+        let gpu = &self.gpu;
+        // SAFETY: a live stream, by the caller's promise; the context is current.
+        let (block, captured) = unsafe { gpu.workspace(&gpu.scan_pool, stream, workspace)? };
+        let (base, bytes) = block.as_ref().map_or((0, RECORDS), |block| (block.address(), block.bytes()));
+        let at = SortPlaces {
+            keys: keys as usize,
+            values: values as usize,
+            room: room as usize,
+            counter: base as usize,
+            records: (base + RECORDS) as usize,
+            capacity: (bytes - RECORDS) / size_of::<[u64; 2]>() as u64,
+        };
+        let launch = |kernel, grid, pass| {
+            let params = plan.params::<K, V>(&at, kind, pass);
+            // SAFETY: the parameters of these kernels; what they point to is the caller's promise and the workspace's size.
+            unsafe { self.launch(kernel, grid, plan.n, ptr::from_ref(&params).cast(), stream) }
+        };
+        let enqueue = || {
+            let bytes = plan.count_bytes() as usize;
+            // SAFETY: the room's counts.
+            unsafe { driver::cuMemsetD8Async(room, 0, bytes, stream) }.doing(|| "counting from zero")?;
+            plan.launches().try_for_each(|(kernel, grid, pass)| launch(kernel, grid, pass))
+        };
+        let enqueued: Result<(), Error> = enqueue();
+        // SAFETY: as above.
+        enqueued.inspect_err(|_| unsafe { gpu.discard(&gpu.scan_pool, stream, captured) })?;
+        let (keys, travelled) = plan.sorted();
+        Ok(Sorted { keys: room + keys, travelled: room + travelled })
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Loaded::launch`], of blocks of [`THREADS`].
+    unsafe fn launch(
+        &self,
+        kernel: &'static str,
+        grid: u32,
+        n: u64,
+        params: *const u8,
+        stream: CUstream,
+    ) -> Result<(), Error> {
+        let over = || format!(" over {n} pairs");
+        // SAFETY: the caller's promise.
+        unsafe { self.loaded.launch(kernel, (grid, THREADS), params, stream, true, over) }
+    }
+
+    /// The positions of keys in the order of the keys. Waits.
+    ///
+    /// # Safety
+    ///
+    /// Keys in device memory are readable and not written meanwhile.
+    pub(crate) unsafe fn order(&self, kind: u32, keys: From<'_, K>) -> Result<Vec<u32>, Error> {
+        let n = keys.len();
+        let mut positions = room::<u32>(n)?;
+        if n == 0 {
+            return Ok(positions);
+        }
+        let plan = self.plan::<u32>(n)?;
+        let keys_bytes = keys.copied();
+        let all = keys_bytes.saturating_add(usize::try_from(plan.bytes()).unwrap_or(usize::MAX));
+        let context = &self.gpu.context;
+        let _current = context.enter_or_error()?;
+        self.gpu.with_lane(all, |lane| {
+            let (room_at, stream) = (lane.address() + keys_bytes as u64, lane.stream);
+            let bytes = size_of_val(&positions[..]);
+            let mut enqueue = || {
+                // SAFETY: the lane's buffer has room for all of it, the workspace's size is the plan's; waited for below.
+                unsafe {
+                    let from = (keys.enqueue(lane.address(), stream)?, 0);
+                    let sorted =
+                        self.sort::<u32>(&plan, kind, from, room_at, workspace_bytes(&plan), stream)?;
+                    let to = positions.as_mut_ptr().cast();
+                    driver::cuMemcpyDtoHAsync_v2(to, sorted.travelled, bytes, stream)
+                        .doing(|| format!("copying {bytes} bytes from the device"))
+                }
+            };
+            let done: Result<(), Error> = enqueue();
+            // SAFETY: the lane's own stream; the context is current.
+            unsafe {
+                context.synchronize(stream, || format!("waiting for {}", self.loaded.export.name))?;
+            }
+            done
+        })?;
+        Ok(positions)
+    }
+}
+
+/// Bytes of a workspace that is zero at first, for a sort.
+fn workspace_bytes(plan: &SortPlan) -> u64 {
+    RECORDS + plan.pairs * size_of::<[u64; 2]>() as u64
+}
+
 impl<K: RunKey> GroupLauncher<K> {
-    pub(crate) fn new(
-        gpu: Arc<Gpu>,
-        sorts: Arc<Loaded>,
-        runs: RunLauncher,
-        facts: DeviceFacts,
-        travels: Travels,
-    ) -> Self {
-        debug_assert!(sorts.is_of(&gpu.context));
-        GroupLauncher { gpu, sorts, runs, facts, travels, key: PhantomData }
+    pub(crate) fn new(sorts: SortLauncher<K>, runs: RunLauncher, travels: Travels) -> Self {
+        GroupLauncher { gpu: sorts.gpu.clone(), sorts, runs, travels }
     }
 
     fn plan(&self, n: u64) -> Result<SortPlan, Error> {
         match self.travels {
-            Travels::Long => SortPlan::new::<K, u64>(n, &self.facts),
-            Travels::Word | Travels::Position => SortPlan::new::<K, u32>(n, &self.facts),
+            Travels::Long => self.sorts.plan::<u64>(n),
+            Travels::Word | Travels::Position => self.sorts.plan::<u32>(n),
         }
     }
 
@@ -92,7 +208,7 @@ impl<K: RunKey> GroupLauncher<K> {
         if n == 0 {
             return Ok(0);
         }
-        let sort = RECORDS + self.plan(n)?.pairs * size_of::<[u64; 2]>() as u64;
+        let sort = workspace_bytes(&self.plan(n)?);
         Ok(sort.max(self.runs.bytes::<K::Run, Op>(n)?))
     }
 
@@ -165,9 +281,9 @@ impl<K: RunKey> GroupLauncher<K> {
         // SAFETY: the caller's promise; where values travel, they are of the payload's size and alignment.
         let sorted = unsafe {
             match self.travels {
-                Travels::Long => self.sort::<u64>(&plan, kind, sources, room, least, stream)?,
+                Travels::Long => self.sorts.sort::<u64>(&plan, kind, sources, room, least, stream)?,
                 Travels::Word | Travels::Position => {
-                    self.sort::<u32>(&plan, kind, sources, room, least, stream)?
+                    self.sorts.sort::<u32>(&plan, kind, sources, room, least, stream)?
                 }
             }
         };
@@ -182,72 +298,12 @@ impl<K: RunKey> GroupLauncher<K> {
                 let at = (from.1 as usize, sorted.travelled as usize, values as usize);
                 let (params, grid) = gather(layout, n, at);
                 // SAFETY: the parameters of this kernel; positions that there are, and room for as many items.
-                unsafe { self.launch("gather", grid, n, ptr::from_ref(&params).cast(), stream)? };
+                unsafe { self.sorts.launch("gather", grid, n, ptr::from_ref(&params).cast(), stream)? };
             }
         }
         // SAFETY: as many sorted keys, of the same bits as the runs' keys, and values.
         unsafe { self.runs.enqueue::<K::Run, Equal, Op>(op, n, (sorted.keys, values, indices), to, stream)? };
         Ok(sorted)
-    }
-
-    /// Enqueues a sort.
-    ///
-    /// # Safety
-    ///
-    /// As for [`enqueue_in`](GroupLauncher::enqueue_in), of pairs of keys and `V`.
-    unsafe fn sort<V: Payload>(
-        &self,
-        plan: &SortPlan,
-        kind: u32,
-        (keys, values): Pair,
-        room: CUdeviceptr,
-        workspace: u64,
-        stream: CUstream,
-    ) -> Result<Sorted, Error> {
-        let gpu = &self.gpu;
-        // SAFETY: a live stream, by the caller's promise; the context is current.
-        let (block, captured) = unsafe { gpu.workspace(&gpu.scan_pool, stream, workspace)? };
-        let (base, bytes) = block.as_ref().map_or((0, RECORDS), |block| (block.address(), block.bytes()));
-        let at = SortPlaces {
-            keys: keys as usize,
-            values: values as usize,
-            room: room as usize,
-            counter: base as usize,
-            records: (base + RECORDS) as usize,
-            capacity: (bytes - RECORDS) / size_of::<[u64; 2]>() as u64,
-        };
-        let launch = |kernel, grid, pass| {
-            let params = plan.params::<K, V>(&at, kind, pass);
-            // SAFETY: the parameters of these kernels; what they point to is the caller's promise and the workspace's size.
-            unsafe { self.launch(kernel, grid, plan.n, ptr::from_ref(&params).cast(), stream) }
-        };
-        let enqueue = || {
-            let bytes = plan.count_bytes() as usize;
-            // SAFETY: the room's counts.
-            unsafe { driver::cuMemsetD8Async(room, 0, bytes, stream) }.doing(|| "counting from zero")?;
-            plan.launches().try_for_each(|(kernel, grid, pass)| launch(kernel, grid, pass))
-        };
-        let enqueued: Result<(), Error> = enqueue();
-        // SAFETY: as above.
-        enqueued.inspect_err(|_| unsafe { gpu.discard(&gpu.scan_pool, stream, captured) })?;
-        let (keys, travelled) = plan.sorted();
-        Ok(Sorted { keys: room + keys, travelled: room + travelled })
-    }
-
-    /// # Safety
-    ///
-    /// As for [`Loaded::launch`], of blocks of [`THREADS`].
-    unsafe fn launch(
-        &self,
-        kernel: &'static str,
-        grid: u32,
-        n: u64,
-        params: *const u8,
-        stream: CUstream,
-    ) -> Result<(), Error> {
-        let over = || format!(" over {n} pairs");
-        // SAFETY: the caller's promise.
-        unsafe { self.sorts.launch(kernel, (grid, THREADS), params, stream, true, over) }
     }
 
     /// Groups on a stream of our own, and copies the groups back, with the position of each one's first item if they are asked for.
@@ -286,7 +342,7 @@ impl<K: RunKey> GroupLauncher<K> {
                 at
             });
             let stream = lane.stream;
-            let waiting = || format!("waiting for {}", self.sorts.export.name);
+            let waiting = || format!("waiting for {}", self.sorts.loaded.export.name);
             let copy = |to: *mut u8, from: CUdeviceptr, bytes: usize| {
                 if bytes == 0 {
                     return Ok(());
@@ -317,7 +373,7 @@ impl<K: RunKey> GroupLauncher<K> {
                         let from = (sorted.keys as usize, sorted.travelled as usize, n);
                         let groups = (out_keys as usize, count);
                         let (params, grid) = firsts::<K>(from, groups, firsts_at as usize, kind);
-                        self.launch("firsts", grid, count, ptr::from_ref(&params).cast(), stream)?;
+                        self.sorts.launch("firsts", grid, count, ptr::from_ref(&params).cast(), stream)?;
                         copy(first.as_mut_ptr().cast(), firsts_at, size_of_val(&first[..]))?;
                     }
                     Ok(())

@@ -119,8 +119,8 @@ impl CudaTags {
         // SAFETY: the buffer's last copy has been waited for, and takes a piece; what read the device's before is ahead on a
         // stream that this one has waited for.
         unsafe {
-            slot.pinned.fill(0, tags.as_ptr().cast(), size_of_val(tags));
-            slot.pinned.fill(tag_bytes, values.as_ptr().cast(), size_of_val(values));
+            slot.pinned.fill(0, &[(tags.as_ptr().cast(), size_of_val(tags))]);
+            slot.pinned.fill(tag_bytes, &[(values.as_ptr().cast(), size_of_val(values))]);
             slot.pinned.send(0, size_of_val(tags), at.0, own)?;
             slot.pinned.send(tag_bytes, size_of_val(values), at.1, own)?;
             slot.sent.record(own)?;
@@ -192,6 +192,27 @@ impl CudaTags {
             (held[tag] != 0).then(|| unsafe { place.read() })
         };
         Ok(((0..k).map(value).collect(), Some(first_bad).filter(|&index| index != u64::MAX)))
+    }
+}
+
+impl CudaTags {
+    /// Makes them these, of which there are as many as tags. Waits.
+    pub(crate) fn write<Op: Monoid>(&mut self, op: &Op, values: &[Option<Op::Acc>]) -> Result<(), Error> {
+        let held: Vec<u8> = values.iter().map(|value| value.is_some().into()).collect();
+        let kept: Vec<Op::Acc> = values.iter().map(|value| value.unwrap_or(op.identity())).collect();
+        let gpu = self.launcher.gpu.clone();
+        let _current = gpu.context.enter_or_error()?;
+        let upload = |to: CUdeviceptr, from: *const u8, bytes: usize| match bytes {
+            0 => Ok(()),
+            // SAFETY: both have as many bytes; waited for below.
+            _ => unsafe { driver::cuMemcpyHtoDAsync_v2(to, from.cast(), bytes, self.own) },
+        };
+        let copied = upload(self.kept, kept.as_ptr().cast(), size_of_val(&kept[..]))
+            .and_then(|()| upload(self.held, held.as_ptr(), held.len()));
+        // SAFETY: our own stream; the context is current.
+        let waited = unsafe { gpu.context.synchronize(self.own, || "restoring the values of tags".into()) };
+        copied.doing(|| "restoring the values of tags")?;
+        waited
     }
 }
 

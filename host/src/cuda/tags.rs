@@ -46,7 +46,7 @@ impl<T> From<'_, T> {
     }
 
     /// Bytes that have to be copied, rounded up so that others may follow.
-    pub(super) fn copied(&self) -> usize {
+    pub(crate) fn copied(&self) -> usize {
         match *self {
             From::Host(items) => size_of_val(items).next_multiple_of(256),
             From::Device(..) => 0,

@@ -101,25 +101,30 @@ impl Pinned {
         Ok(pinned)
     }
 
-    /// Copies bytes into it from `at` on, on several threads if they are many.
+    /// Copies pieces of so many bytes into it side by side, from `at` on, on several threads if they are many.
     ///
     /// # Safety
     ///
     /// They are readable, and no copy to the device is reading the place.
-    pub(super) unsafe fn fill(&mut self, at: usize, from: *const u8, bytes: usize) {
+    pub(super) unsafe fn fill(&mut self, at: usize, pieces: &[(*const u8, usize)]) {
+        let bytes: usize = pieces.iter().map(|&(_, bytes)| bytes).sum();
         assert!(at <= self.bytes && bytes <= self.bytes - at);
-        let to = self.address.cast::<u8>().wrapping_add(at).expose_provenance();
-        let from = from.expose_provenance();
-        let copy = |start: usize| {
-            let count = SHARE.min(bytes - start);
-            let from = ptr::with_exposed_provenance::<u8>(from + start);
+        let mut to = self.address.cast::<u8>().wrapping_add(at).expose_provenance();
+        let mut shares = Vec::with_capacity(pieces.len() + bytes / SHARE);
+        for &(from, bytes) in pieces {
+            let from = from.expose_provenance();
+            shares.extend((0..bytes).step_by(SHARE).map(|at| (from + at, to + at, SHARE.min(bytes - at))));
+            to += bytes;
+        }
+        let copy = |&(from, to, count): &(usize, usize, usize)| {
+            let from = ptr::with_exposed_provenance::<u8>(from);
             // SAFETY: within both; the buffer is ours.
-            unsafe { from.copy_to_nonoverlapping(ptr::with_exposed_provenance_mut(to + start), count) };
+            unsafe { from.copy_to_nonoverlapping(ptr::with_exposed_provenance_mut(to), count) };
         };
         if bytes < 16 * SHARE {
-            (0..bytes).step_by(SHARE).for_each(copy);
+            shares.iter().for_each(copy);
         } else {
-            (0..bytes.div_ceil(SHARE)).into_par_iter().with_max_len(1).for_each(|share| copy(share * SHARE));
+            shares.par_iter().with_max_len(1).for_each(copy);
         }
     }
 
@@ -155,13 +160,52 @@ impl Drop for Pinned {
     }
 }
 
+/// Items of some size in host memory that come one behind the other, and how many of them have been taken.
+#[derive(Debug)]
+pub(super) struct Pieces<'a> {
+    left: &'a [(*const u8, u64)],
+    taken: u64,
+    size: usize,
+}
+
+impl<'a> Pieces<'a> {
+    /// Of so many bytes each: where some lie, and how many.
+    pub(super) fn new(pieces: &'a [(*const u8, u64)], size: usize) -> Pieces<'a> {
+        Pieces { left: pieces, taken: 0, size }
+    }
+
+    /// Are there none left?
+    pub(super) fn is_empty(&self) -> bool {
+        self.left.is_empty()
+    }
+
+    /// The next ones, up to so many: where they lie, and their bytes; and how many they are.
+    pub(super) fn take(&mut self, most: u64) -> (Vec<(*const u8, usize)>, u64) {
+        let (mut taken, mut count) = (Vec::new(), 0);
+        while let Some((&(first, n), rest)) = self.left.split_first() {
+            let here = (most - count).min(n - self.taken);
+            if here > 0 {
+                taken.push((first.wrapping_add(self.taken as usize * self.size), here as usize * self.size));
+            }
+            self.taken += here;
+            count += here;
+            if self.taken < n {
+                break;
+            }
+            (self.left, self.taken) = (rest, 0);
+        }
+        (taken, count)
+    }
+}
+
 /// A pinned buffer and when it may be filled again.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) pinned: Pinned,
     pub(super) sent: Event,
-    /// Room for the same on the device, where that is wanted.
+    /// Room for the same on the device, where that is wanted, and whatever reads it.
     pub(super) device: Option<Memory>,
+    pub(super) read: Event,
 }
 
 /// Pinned buffers, used in turn, as many as it takes to fill one while others are copied from.
@@ -183,6 +227,11 @@ impl Ring {
         Ring { slots: Vec::new(), at: 0, bytes, on_device, context: context.clone() }
     }
 
+    /// Bytes of a buffer, if they have room on the device too.
+    pub(super) fn bytes_on_device(&self) -> Option<usize> {
+        self.on_device.then_some(self.bytes)
+    }
+
     /// The buffer whose turn it is, free to be filled. The context is current.
     pub(super) fn slot(&mut self) -> Result<&mut Slot, Error> {
         if self.at == self.slots.len() {
@@ -191,7 +240,8 @@ impl Ring {
                 true => Some(Memory::new(&self.context, self.bytes)?),
                 false => None,
             };
-            self.slots.push(Slot { pinned, sent: Event::new(&self.context)?, device });
+            let (sent, read) = (Event::new(&self.context)?, Event::new(&self.context)?);
+            self.slots.push(Slot { pinned, sent, device, read });
         } else {
             self.slots[self.at].sent.wait()?;
         }

@@ -11,7 +11,7 @@ use warpfold_monoid::{
 use super::by_tag::placed;
 use super::by_tag::same_lengths;
 #[cfg(feature = "cuda")]
-use crate::cuda::RunLauncher;
+use crate::cuda::{From, RunLauncher};
 use crate::{Engine, Error, Input, cpu, segments::side_by_side, sim::RunSimulator};
 
 /// The runs of a reduction by key: the first key of each, and its result.
@@ -102,8 +102,18 @@ impl<K: Plain, Op: Monoid, E: Equality<K>> KeyReducer<K, Op, E> {
         if let Place::Cuda(launcher) = &self.place {
             let keys = placed(keys, &mut keys_copy)?;
             let values = placed(values, &mut values_copy)?;
+            let op = Runs::new(self.equality, self.op);
+            let checked = self.engine.check_device_bytes((keys.copied() + values.copied()) as u64);
             // SAFETY: borrowed until the call returns, which waits.
-            return unsafe { launcher.reduce(Runs::new(self.equality, self.op), keys, values, None) };
+            let reduced = checked.and_then(|()| unsafe { launcher.reduce(op, keys, values, None) });
+            if let (Err(Error::DeviceMemory { .. }), From::Host(keys), From::Host(values)) =
+                (&reduced, keys, values)
+            {
+                // The same bits.
+                let (keys, values) = cpu::runs::reduce(self.equality, self.op, keys, values, None)?;
+                return Ok(ByKey { keys, values });
+            }
+            return reduced;
         }
         let keys = side_by_side(keys, &mut keys_copy)?;
         let values = side_by_side(values, &mut values_copy)?;

@@ -6,7 +6,7 @@ use warpfold_gpu_kernels::tags::width;
 use warpfold_monoid::{Monoid, Plain, keyed::TagShape};
 
 use crate::{
-    Engine, Error, Input, cpu,
+    Engine, Error, Input, TaggedSink, cpu,
     segments::{room, side_by_side},
     sim::TagSimulator,
     sink,
@@ -153,9 +153,16 @@ impl<Op: Monoid> TagReducer<Op> {
         if let Place::Cuda(launcher) = &self.place {
             let tags = placed(tags, &mut tags_copy)?;
             let values = placed(values, &mut values_copy)?;
+            let checked = self.engine.check_device_bytes((tags.copied() + values.copied()) as u64);
             // SAFETY: borrowed until the call returns, which waits.
-            let bad = unsafe { launcher.reduce(self.op, tags, values, &mut results)? };
-            self.check(bad)?;
+            let reduced =
+                checked.and_then(|()| unsafe { launcher.reduce(self.op, tags, values, &mut results) });
+            if let (Err(Error::DeviceMemory { .. }), From::Host(tags), From::Host(values)) =
+                (&reduced, tags, values)
+            {
+                return self.reduce_long(launcher, tags, values, results);
+            }
+            self.check(reduced?)?;
             return Ok(results);
         }
         let tags = side_by_side(tags, &mut tags_copy)?;
@@ -169,6 +176,61 @@ impl<Op: Monoid> TagReducer<Op> {
         };
         self.check(bad.map(|index| (index, tags[index as usize].number())))?;
         Ok(results)
+    }
+
+    /// Reduces what does not fit into the device's memory: piece by piece where the order makes no difference, else on the host.
+    #[cfg(feature = "cuda")]
+    fn reduce_long<T: Tag>(
+        &self,
+        launcher: &TagLauncher,
+        tags: &[T],
+        values: &[Op::Item],
+        mut results: Vec<Op::Output>,
+    ) -> Result<Vec<Op::Output>, Error> {
+        if !Op::ANY_ORDER {
+            let bad = cpu::tags::reduce(&self.op, self.k, tags, values, &mut results)?;
+            self.check(bad.map(|index| (index, tags[index as usize].number())))?;
+            return Ok(results);
+        }
+        let place = sink::tagged::Place::Cuda(launcher.sink::<Op>(self.k)?);
+        let sink = self.tagged_sink(place);
+        sink.push(tags, values)?;
+        sink.finish()
+    }
+
+    /// Reduces pairs that come in chunks of any lengths, as many tags as values in each: what a [tagged sink](crate::TaggedSink) gives of
+    /// them. Where any order gives the same bits it is the result of [`reduce`](TagReducer::reduce) of all of them; else the bits depend on
+    /// the chunks.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`TaggedSink::push`](crate::TaggedSink::push); of a tag out of range the index is that within its chunk.
+    ///
+    /// ```
+    /// use warpfold_host::Engine;
+    /// use warpfold_monoid::Sum;
+    ///
+    /// # fn main() -> Result<(), warpfold_host::Error> {
+    /// let sum = Engine::cpu().by_tag(Sum::<i32>::new(), 2)?;
+    /// assert_eq!(sum.reduce_chunks([([0u8, 1], [1, 10]), ([1, 1], [100, 1000])])?, [1, 1110]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn reduce_chunks<T, I, V, C>(&self, chunks: C) -> Result<Vec<Op::Output>, Error>
+    where
+        T: Tag,
+        I: AsRef<[T]>,
+        V: AsRef<[Op::Item]>,
+        C: IntoIterator<Item = (I, V)>,
+    {
+        let sink = self.tagged_sink(self.sink()?);
+        chunks.into_iter().try_for_each(|(tags, values)| sink.push(tags.as_ref(), values.as_ref()))?;
+        sink.finish()
+    }
+
+    fn tagged_sink(&self, place: sink::tagged::Place<Op>) -> TaggedSink<Op> {
+        let sink = TaggedSink::new(self.engine.clone(), self.op, self.k, place);
+        if self.ignore { sink.ignore_out_of_range() } else { sink }
     }
 
     /// Room for a stream's values, where it runs.

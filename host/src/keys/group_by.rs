@@ -411,11 +411,18 @@ impl<Op: Monoid> GroupReducer<Op> {
             GroupKeys::Device { .. } => return Err(Error::NeedsCuda { what: "device memory" }),
         };
         let plain = if self.engine.sorts() { GroupKey::plain(keys) } else { None };
-        match plain {
+        let groups = match plain {
             Some(PlainKeys::Words(keys, kind)) => self.sorted_there(kind, &keys[..], values),
             Some(PlainKeys::Longs(keys, kind)) => self.sorted_there(kind, &keys[..], values),
             None if I::Key::LONG => self.sorted_here::<u64, _, _>(keys, values),
             None => self.sorted_here::<u32, _, _>(keys, values),
+        };
+        match groups {
+            // More than fits into the device's memory; the bits are the same.
+            Err(Error::DeviceMemory { .. }) => {
+                GroupReducer { engine: Engine::cpu(), ..self.clone() }.reduce(keys, values)
+            }
+            groups => groups,
         }
     }
 
@@ -484,6 +491,7 @@ impl<Op: Monoid> GroupReducer<Op> {
     ) -> Result<Groups<K, Op::Output>, Error> {
         let mut copy = Vec::new();
         let values = placed(values, &mut copy)?;
+        self.engine.check_device_bytes((keys.copied() + values.copied()) as u64)?;
         let launcher = self.engine.group_launcher::<B, Op>(Travels::of::<Op>(!self.sorted))?;
         // SAFETY: borrowed until the call returns, which waits.
         let found = unsafe { launcher.reduce(self.op, kind, keys, values, !self.sorted)? };
@@ -565,7 +573,7 @@ fn first_seen<K: Clone, V: Copy, P: Copy + Ord>(keys: Vec<K>, values: Vec<V>, fi
 }
 
 /// Which items are grouped.
-struct Grouped {
+pub(super) struct Grouped {
     /// The group of each item.
     group: Vec<usize>,
     /// The first item of each group.
@@ -575,7 +583,7 @@ struct Grouped {
 }
 
 /// Groups numbered as they are first seen.
-fn grouped<K: GroupKey>(keys: &[K]) -> Result<Grouped, Error> {
+pub(super) fn grouped<K: GroupKey>(keys: &[K]) -> Result<Grouped, Error> {
     let mut group = space(keys.len())?;
     let (mut first, mut lengths) = (Vec::new(), Vec::<u64>::new());
     let mut numbers = HashMap::new();
@@ -603,7 +611,7 @@ fn grouped<K: GroupKey>(keys: &[K]) -> Result<Grouped, Error> {
 
 impl Grouped {
     /// Numbers the groups in the order of their keys instead.
-    fn sort<K: GroupKey>(&mut self, keys: &[K]) {
+    pub(super) fn sort<K: GroupKey>(&mut self, keys: &[K]) {
         let mut order: Vec<usize> = (0..self.first.len()).collect();
         order.sort_by(|&a, &b| keys[self.first[a]].id().cmp(&keys[self.first[b]].id()));
         let mut place = vec![0; order.len()];
@@ -614,7 +622,7 @@ impl Grouped {
     }
 
     /// Which items stand where, group by group, each group's in the order in which they stand.
-    fn order(&self) -> Result<Vec<usize>, Error> {
+    pub(super) fn order(&self) -> Result<Vec<usize>, Error> {
         let mut next = Vec::with_capacity(self.lengths.len());
         let mut at = 0;
         for length in &self.lengths {
@@ -632,7 +640,7 @@ impl Grouped {
 }
 
 /// A vector with room for so many.
-fn space<T>(len: usize) -> Result<Vec<T>, Error> {
+pub(super) fn space<T>(len: usize) -> Result<Vec<T>, Error> {
     let mut vector = Vec::new();
     let needed = len.saturating_mul(size_of::<T>()) as u64;
     vector.try_reserve_exact(len).map_err(|_| Error::HostMemory { needed })?;

@@ -24,7 +24,7 @@ pub(crate) struct RunPlan {
 impl RunPlan {
     /// The launch for at least one item.
     pub(crate) fn new<K: Plain, Op: Monoid>(n: u64, facts: &DeviceFacts) -> Result<RunPlan, Error> {
-        let tiling = const { RunTiling::of::<K, Op>() };
+        let tiling = RunTiling::of_keys::<K, Op>();
         let blocks = tiling.tiles(n);
         if blocks > facts.max_grid_x as u64 {
             return Err(Error::GridTooLarge { n, blocks, limit: facts.max_grid_x });
@@ -62,7 +62,7 @@ impl RunPlan {
             records: place(at.records).cast(),
             capacity,
             tiles: self.grid,
-            padding: 0,
+            key_bytes: size_of::<K>() as u32,
             op,
         }
     }

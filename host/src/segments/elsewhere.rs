@@ -49,8 +49,19 @@ impl<'a, T> Segments<'a, T> {
     }
 }
 
+/// What of some segments is left to the host.
+pub(super) enum Left {
+    Nothing,
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "all is done"))]
+    All,
+    /// These, which have more items than fit into the device's memory.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "all is done"))]
+    Some(Vec<u64>),
+}
+
 impl Elsewhere<'_> {
-    /// Reduces segments to as many results.
+    /// Reduces segments to as many results, but for those that are left; items in device memory have no more bytes than `limit`, or
+    /// than there are.
     ///
     /// # Safety
     ///
@@ -62,8 +73,9 @@ impl Elsewhere<'_> {
         identity: &[MaybeUninit<u8>],
         segments: Lying<'_>,
         settings: SegmentSettings,
+        #[cfg_attr(not(feature = "cuda"), allow(unused_variables, reason = "of devices"))] limit: Option<u64>,
         results: &mut [MaybeUninit<u8>],
-    ) -> Result<(), Error> {
+    ) -> Result<Left, Error> {
         let item_bytes = op.types.layout.item_bytes;
         match self {
             Elsewhere::Sim(simulator) => {
@@ -72,11 +84,17 @@ impl Elsewhere<'_> {
                 match segments {
                     // SAFETY: the caller's promise.
                     Lying::Regular { first, layout } => unsafe {
-                        simulator.reduce(op, identity, first.expose_provenance(), layout, settings, output)
+                        simulator.reduce(
+                            op,
+                            identity,
+                            first.expose_provenance(),
+                            layout,
+                            settings,
+                            output,
+                        )?;
                     },
                     // SAFETY: the caller's promise.
                     Lying::Irregular { first, len, plan } => unsafe {
-                        let (begins, ends) = plan.bounds();
                         let tables = Tables::new(plan.segments(), &|k| plan.range(k), item_bytes);
                         let input = Buffer {
                             name: "input".into(),
@@ -84,33 +102,80 @@ impl Elsewhere<'_> {
                             bytes: len as usize * item_bytes,
                             writable: false,
                         };
-                        simulator.reduce_irregular(op, identity, (input, len), begins, ends, &tables, output)
+                        simulator.reduce_irregular(op, identity, (input, len), &tables, output)?;
                     },
                 }
+                Ok(Left::Nothing)
             }
             #[cfg(feature = "cuda")]
             Elsewhere::Cuda(launcher) => match segments {
                 // SAFETY: the caller's promise.
                 Lying::Regular { first, layout } => unsafe {
-                    copied(launcher, op, first, layout, settings, results)
-                },
-                Lying::Irregular { first, len, plan } => {
-                    let prepared = launcher.prepare(plan, item_bytes)?;
-                    // SAFETY: the caller's promise; the segments live until the wait.
-                    unsafe {
-                        launcher.on_device(
-                            first,
-                            len as usize * item_bytes,
-                            results,
-                            &mut |input, output, stream| {
-                                launcher.enqueue_irregular(op, (input, len), &prepared, output, stream)
-                            },
-                        )
+                    let Problem { m, n, .. } = Problem::of(layout)?;
+                    let bytes = m.saturating_mul(n).saturating_mul(item_bytes as u64);
+                    if limit.is_some_and(|limit| bytes > limit) {
+                        return Ok(Left::All);
                     }
-                }
+                    match copied(launcher, op, first, layout, settings, results) {
+                        Err(Error::DeviceMemory { .. }) => Ok(Left::All),
+                        done => done.map(|()| Left::Nothing),
+                    }
+                },
+                // SAFETY: the caller's promise.
+                Lying::Irregular { first, len, plan } => unsafe {
+                    in_parts(launcher, op, (first, len), plan, limit, results)
+                },
             },
         }
     }
+}
+
+/// Reduces segments of any lengths on a device, part by part if all of them do not fit there; those that do not fit alone are left.
+///
+/// # Safety
+///
+/// As for [`Elsewhere::run`].
+#[cfg(feature = "cuda")]
+unsafe fn in_parts(
+    launcher: &SegmentLauncher,
+    op: Erased<'_>,
+    (first, len): (*const u8, u64),
+    plan: &SegmentPlan,
+    limit: Option<u64>,
+    results: &mut [MaybeUninit<u8>],
+) -> Result<Left, Error> {
+    let size = op.types.layout.item_bytes;
+    let whole = |first: *const u8, len: u64, plan: &SegmentPlan, results: &mut [MaybeUninit<u8>]| {
+        let prepared = launcher.prepare(plan, size)?;
+        // SAFETY: the caller's promise; the segments live until the wait.
+        unsafe {
+            launcher.on_device(first, len as usize * size, results, &mut |input, output, stream| {
+                launcher.enqueue_irregular(op, (input, len), &prepared, output, stream)
+            })
+        }
+    };
+    let bytes = len.saturating_mul(size as u64);
+    let limit = match limit {
+        Some(limit) if bytes > limit => limit,
+        _ => match whole(first, len, plan, results) {
+            // Half of it for items: tables and results are there too.
+            Err(Error::DeviceMemory { free, .. }) => free / 2,
+            done => return done.map(|()| Left::Nothing),
+        },
+    };
+    let most = limit / size.max(1) as u64;
+    let output = op.types.output_bytes;
+    let mut left = Vec::new();
+    for (segments, (start, end)) in plan.parts(most) {
+        if end - start > most {
+            left.extend(segments);
+            continue;
+        }
+        let results = &mut results[segments.start as usize * output..segments.end as usize * output];
+        let part = plan.part(segments, (start, end));
+        whole(first.wrapping_add(start as usize * size), end - start, &part, results)?;
+    }
+    Ok(if left.is_empty() { Left::Nothing } else { Left::Some(left) })
 }
 
 /// Copies a host array to the device and reduces it there.

@@ -203,6 +203,44 @@ impl SegmentPlan {
         }
     }
 
+    /// Some of the segments, of the items from `start` to `end` alone, within which they lie unless they are empty.
+    pub(crate) fn part(&self, segments: Range<u64>, (start, end): (u64, u64)) -> SegmentPlan {
+        let bound = |at: &u64| (*at).clamp(start, end) - start;
+        let (first, last) = (segments.start as usize, segments.end as usize);
+        let items = segments.map(|k| self.range(k)).map(|range| range.end - range.start).sum();
+        let bounds = match &self.bounds {
+            Bounds::Offsets(offsets) => Bounds::Offsets(offsets[first..=last].iter().map(bound).collect()),
+            Bounds::Ranges { begins, ends } => Bounds::Ranges {
+                begins: begins[first..last].iter().map(bound).collect(),
+                ends: ends[first..last].iter().map(bound).collect(),
+            },
+        };
+        SegmentPlan { bounds, items, end: end - start }
+    }
+
+    /// Parts of neighbouring segments whose items, with all between them, are no more than `most`; those of a single segment may be
+    /// more. Each with where its items begin and end.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "all of them are on the host"))]
+    pub(crate) fn parts(&self, most: u64) -> Vec<(Range<u64>, (u64, u64))> {
+        let mut parts: Vec<(Range<u64>, (u64, u64))> = Vec::new();
+        for k in 0..self.segments() {
+            let Range { start, end } = self.range(k);
+            if let Some((segments, bounds)) = parts.last_mut() {
+                let both = match (bounds.0 == bounds.1, start == end) {
+                    (_, true) => *bounds,
+                    (true, false) => (start, end),
+                    (false, false) => (bounds.0.min(start), bounds.1.max(end)),
+                };
+                if both.1 - both.0 <= most {
+                    (segments.end, *bounds) = (k + 1, both);
+                    continue;
+                }
+            }
+            parts.push((k..k + 1, (start, end)));
+        }
+        parts
+    }
+
     /// Does it suit an array of `len` items?
     ///
     /// # Errors
@@ -250,6 +288,27 @@ mod tests {
         assert_eq!(SegmentPlan::from_keys(&[7, 7, 7, 1, 7, 7, 7, 7, 7]), plan);
         let by_range = SegmentPlan::from_ranges(&[0, 3, 4], &[3, 4, 9]).unwrap();
         assert_eq!((ranges(&by_range), by_range.items(), by_range.end()), (ranges(&plan), 9, 9));
+    }
+
+    #[test]
+    fn parts_hold_so_many_items() {
+        let parts = |plan: &SegmentPlan, most| -> Vec<_> {
+            let part = |(segments, bounds)| (ranges(&plan.part(segments, bounds)), bounds);
+            plan.parts(most).into_iter().map(part).collect()
+        };
+        let plan = SegmentPlan::from_offsets(&[1, 3, 3, 4, 9, 9, 10]).unwrap();
+        assert_eq!(
+            parts(&plan, 4),
+            [
+                (vec![0..2, 2..2, 2..3], (1, 4)),
+                (ranges(&SegmentPlan::from_lengths(&[5]).unwrap()), (4, 9)),
+                (vec![0..0, 0..1], (9, 10)),
+            ]
+        );
+        assert_eq!(parts(&plan, 100), [(vec![0..2, 2..2, 2..3, 3..8, 8..8, 8..9], (1, 10))]);
+        let plan = SegmentPlan::from_ranges(&[50, 8, 0, 2], &[50, 9, 4, 3]).unwrap();
+        let expected = [(vec![1..1, 0..1], (8, 9)), (vec![0..4, 2..3], (0, 4))];
+        assert_eq!(parts(&plan, 5), expected);
     }
 
     #[test]

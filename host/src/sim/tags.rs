@@ -143,4 +143,19 @@ impl SimTags {
         // SAFETY: a value and a byte for each tag; the launches are over.
         (0..k as usize).map(|tag| unsafe { (*held.add(tag) != 0).then(|| kept.add(tag).read()) }).collect()
     }
+
+    /// Makes them these.
+    pub(crate) fn write<Op: Monoid>(&mut self, values: &[Option<Op::Acc>]) {
+        let kept = ptr::with_exposed_provenance_mut::<Op::Acc>(self.kept.address());
+        let held = ptr::with_exposed_provenance_mut::<u8>(self.held.address());
+        for (tag, value) in values.iter().enumerate() {
+            // SAFETY: a value and a byte for each tag.
+            unsafe {
+                held.add(tag).write(value.is_some().into());
+                if let Some(value) = *value {
+                    kept.add(tag).write(value);
+                }
+            }
+        }
+    }
 }

@@ -1,12 +1,14 @@
 //! Sinks with a result for each tag.
 
 use std::{
+    borrow::Cow,
     fmt,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use warpfold_monoid::Monoid;
 
+use super::save;
 #[cfg(feature = "cuda")]
 use crate::cuda::{CudaTags, DeviceInput, StreamRef};
 use crate::{Engine, Error, Input, Tag, cpu, keys::same_lengths, segments::side_by_side, sim::SimTags};
@@ -145,9 +147,14 @@ impl<Op: Monoid> TaggedSink<Op> {
             Some(value) => self.op.finish(value),
             None => self.op.finish_empty(),
         };
+        Ok(self.read(&mut state)?.iter().map(finish).collect())
+    }
+
+    /// The tags' values.
+    fn read<'s>(&self, state: &'s mut State<Op>) -> Result<Cow<'s, [Option<Op::Acc>]>, Error> {
         match &mut state.place {
-            Place::Cpu(kept) => Ok(kept.iter().map(finish).collect()),
-            Place::Sim(sink) => Ok(sink.read::<Op>(self.k).iter().map(finish).collect()),
+            Place::Cpu(kept) => Ok(Cow::Borrowed(kept)),
+            Place::Sim(sink) => Ok(Cow::Owned(sink.read::<Op>(self.k))),
             #[cfg(feature = "cuda")]
             Place::Cuda(sink) => {
                 let (kept, first_bad) = sink.read::<Op>(self.k)?;
@@ -156,9 +163,24 @@ impl<Op: Monoid> TaggedSink<Op> {
                     state.broken = Some(error.clone());
                     return Err(error);
                 }
-                Ok(kept.iter().map(finish).collect())
+                Ok(Cow::Owned(kept))
             }
         }
+    }
+
+    /// All that [`Engine::restore_tagged_sink`] needs to go on from here, on whichever backend: operator and types by their names and
+    /// layouts, how many items came, and the values of the tags that have any.
+    ///
+    /// # Errors
+    ///
+    /// As for [`results`](TaggedSink::results).
+    pub fn save(&self) -> Result<Vec<u8>, Error> {
+        let mut state = self.lock();
+        if let Some(error) = &state.broken {
+            return Err(error.clone());
+        }
+        let position = state.position;
+        Ok(save::write_tagged(&self.op, &self.read(&mut state)?, position))
     }
 
     /// The results of all that has been pushed.
@@ -255,5 +277,53 @@ impl Engine {
     pub fn tagged_sink<Op: Monoid>(&self, op: Op, k: u64) -> Result<TaggedSink<Op>, Error> {
         let place = self.by_tag(op, k)?.sink()?;
         Ok(TaggedSink::new(self.clone(), op, k, place))
+    }
+
+    /// The sink of which these bytes are what [`save`](TaggedSink::save) gave, on whichever backend that was. Whether it
+    /// [ignores](TaggedSink::ignore_out_of_range) tags out of range has to be said again.
+    ///
+    /// # Errors
+    ///
+    /// As for [`tagged_sink`](Engine::tagged_sink); [`Error::SavedOperator`] if it was of another operator, of one with other
+    /// parameters, of other types, or no tagged one; [`Error::SavedTags`] if it had another number of tags; [`Error::SavedBytes`] if the
+    /// bytes are none of a sink, of another version, cut off or damaged.
+    ///
+    /// # Safety
+    ///
+    /// As for [`restore_sink`](Engine::restore_sink).
+    ///
+    /// ```
+    /// use warpfold_host::Engine;
+    /// use warpfold_monoid::Sum;
+    ///
+    /// # fn main() -> Result<(), warpfold_host::Error> {
+    /// let engine = Engine::cpu();
+    /// let sink = engine.tagged_sink(Sum::<u32>::new(), 3)?;
+    /// sink.push(&[2u8, 0, 2], &[1, 10, 100])?;
+    /// let saved = sink.save()?;
+    /// // SAFETY: saved by the same program.
+    /// let restored = unsafe { engine.restore_tagged_sink(Sum::<u32>::new(), 3, &saved)? };
+    /// restored.push(&[1u8], &[7])?;
+    /// assert_eq!(restored.finish()?, [10, 7, 101]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub unsafe fn restore_tagged_sink<Op: Monoid>(
+        &self,
+        op: Op,
+        k: u64,
+        saved: &[u8],
+    ) -> Result<TaggedSink<Op>, Error> {
+        // SAFETY: the caller's promise.
+        let (kept, position) = unsafe { save::read_tagged(&op, k, saved)? };
+        let mut place = self.by_tag(op, k)?.sink()?;
+        match &mut place {
+            Place::Cpu(place) => *place = kept,
+            Place::Sim(place) => place.write::<Op>(&kept),
+            #[cfg(feature = "cuda")]
+            Place::Cuda(place) => place.write(&op, &kept)?,
+        }
+        let state = Mutex::new(State { place, position, broken: None });
+        Ok(TaggedSink { engine: self.clone(), op, k, ignore: false, state })
     }
 }

@@ -120,6 +120,28 @@ fn floats_have_one_zero_and_one_nan() {
 }
 
 #[test]
+fn positions_in_the_order_of_keys() {
+    fn check<K: GroupKey>(keys: &[K]) {
+        let mut expected: Vec<u64> = (0..keys.len() as u64).collect();
+        expected.sort_by(|&a, &b| keys[a as usize].id().cmp(&keys[b as usize].id()));
+        for engine in [Engine::cpu(), sim(Schedule::Concurrent { seed: 7 })] {
+            assert_eq!(engine.order(keys).unwrap(), expected, "{} on {}", keys.len(), engine.backend());
+        }
+    }
+    for n in [0, 1, 700, TILE + 1] {
+        let mut next = random(n as u64);
+        let numbers: Vec<u32> = (0..n).map(|_| next()).collect();
+        let of = |number: &u32| (*number as i64 - (1 << 31)) << (number % 30);
+        check(&numbers.iter().map(of).collect::<Vec<_>>());
+        check(&numbers.iter().map(|number| *number as i8).collect::<Vec<_>>());
+        check(&numbers.iter().map(|number| f32::from_bits(*number)).collect::<Vec<_>>());
+        check(&numbers.iter().map(|number| format!("{}", number % 10)).collect::<Vec<_>>());
+    }
+    let engine = Engine::sim();
+    assert!(matches!(engine.order(&[1_u32]), Err(Error::NoKernel { list: "sort_kernels!", .. })));
+}
+
+#[test]
 fn what_no_kernel_serves() {
     // Any accumulator on the CPU.
     let most = Engine::cpu().group_by(warpfold_monoid::Max::<u8>::new()).unwrap().sorted();

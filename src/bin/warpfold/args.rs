@@ -300,8 +300,8 @@ Keys:
   .csv  int64 if every cell is an integer that fits, float64 if every cell is a number, else text.
 
 Results:
-  Those of warpfold reduce on a run's or group's values alone, in their order, to the last bit;
-  positions (argmin, argmax) count among them.
+  Those of warpfold reduce on a run's or group's values alone, in their order, to the last bit on
+  every backend; positions (argmin, argmax) count among them. A GPU sorts the keys of groups.
 
 JSON:
   {\"file\", \"n\", \"dtype\", \"backend\", \"elapsed_ms\", \"keys\": [KEY, ...],
@@ -340,7 +340,8 @@ pub struct ByTag {
 const BY_TAG_HELP: &str = "\
 Results:
   One for each tag, of the values with that tag in their order, as warpfold reduce gives of them
-  alone, to the last bit; of a tag without values that of nothing. n counts all values.
+  alone, to the last bit on every backend; of a tag without values that of nothing. n counts all
+  values. A GPU sorts the tags.
 
 JSON:
   As warpfold by-key, where the keys are the tags.

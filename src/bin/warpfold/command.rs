@@ -71,8 +71,11 @@ fn run_reduce(args: &Reduce) -> Result<String, Error> {
     let n = array.data.len() as u64;
     let (over, shape) = segments::find(args, &array)?;
     let options = Options { nan: args.nan, ddof: args.ddof.unwrap_or(0.0) };
-    let place = (args.backend, args.device_memory);
-    let evaluated = ops::evaluate_all(place, &list, options, &over, &array, with.as_ref())?;
+    let mut engine = ops::engine(args.backend)?;
+    if let Some(limit) = args.device_memory {
+        engine = engine.with_device_bytes(limit);
+    }
+    let evaluated = ops::evaluate_all((engine, args.backend), &list, options, &over, &array, with.as_ref())?;
     let Evaluated { backend, elapsed_ms, found: mut results } = evaluated;
     if let (Some(path), [op], [(_, Findings::Many(found))], Some(shape)) =
         (&args.out, &list[..], &results[..], &shape)

@@ -92,6 +92,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// Has the backend no kernels for what was asked of it?
+    pub fn is_no_kernel(&self) -> bool {
+        use warpfold::Error::{NoKernel, NotCompiled};
+        matches!(self, Error::Backend(NoKernel { .. } | NotCompiled { .. }))
+    }
+
     /// 2 for a wrong command line, 1 for everything found later.
     pub fn exit_code(&self) -> u8 {
         match self {

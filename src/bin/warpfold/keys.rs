@@ -1,6 +1,7 @@
 //! `warpfold by-key` and `warpfold by-tag`: elements that belong together are brought side by side, and reduced as segments.
 //!
-//! So every operator and type of `warpfold reduce` is there, and none is compiled once more.
+//! So every operator and type of `warpfold reduce` is there, and none is compiled once more; and each result has the bits of its elements
+//! alone, on every backend. A GPU sorts the keys or tags, and reduces the segments of what operators it has kernels of.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -8,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use half::{bf16, f16};
-use warpfold::Float;
 use warpfold::segments::SegmentPlan;
+use warpfold::{Backend, Engine, Float};
 
 use crate::args::{ByKey, ByTag, Keyed};
 use crate::error::Error;
@@ -23,19 +24,22 @@ use crate::segments::Empty;
 pub fn by_key(args: &ByKey) -> Result<String, Error> {
     let list = operators(&args.keyed)?;
     let (labels, values) = open("key", &args.files, args.key.as_deref(), args.keyed.value.as_deref())?;
+    let engine = ops::engine(args.keyed.backend)?;
     let start = Instant::now();
     let runs = args.runs || !(args.group || args.sort || input::is_csv(&args.files[0]));
-    let groups = if runs { labels.runs() } else { labels.groups(args.sort) };
+    let groups = if runs { labels.runs() } else { labels.groups(&engine, args.sort)? };
     let Groups { first, places, offsets } = groups;
     let keys = first.iter().map(|&place| labels.key(labels.codes[place])).collect();
     let picked = if runs { None } else { Some(values.pick(&places)) };
-    report(&args.keyed, &args.files, &list, Found { keys, values, picked, offsets, start })
+    let found = Found { keys, values, picked, offsets, start };
+    report(&args.keyed, engine, &args.files, &list, found)
 }
 
 /// Reduces by tag; the text to print.
 pub fn by_tag(args: &ByTag) -> Result<String, Error> {
     let list = operators(&args.keyed)?;
     let (labels, values) = open("tag", &args.files, args.tag.as_deref(), args.keyed.value.as_deref())?;
+    let engine = ops::engine(args.keyed.backend)?;
     let start = Instant::now();
     let no_tags = || Error::NoTags { path: args.files[0].clone(), found: labels.kind() };
     let mut counts = Vec::new();
@@ -43,7 +47,7 @@ pub fn by_tag(args: &ByTag) -> Result<String, Error> {
         return Err(Error::Backend(warpfold::Error::HostMemory { needed: args.tags.saturating_mul(8) }));
     }
     counts.resize(args.tags as usize + 1, 0_u64);
-    let mut tags = Vec::with_capacity(labels.codes.len());
+    let (mut kept, mut tags) = (Vec::new(), Vec::with_capacity(labels.codes.len()));
     for (index, &code) in labels.codes.iter().enumerate() {
         let tag = labels.integer(code).ok_or_else(no_tags)?;
         let place = u64::try_from(tag).ok().filter(|&tag| tag < args.tags);
@@ -51,15 +55,22 @@ pub fn by_tag(args: &ByTag) -> Result<String, Error> {
             let (path, tags) = (args.files[0].clone(), args.tags);
             return Err(Error::Tag { path, index: index as u64, tag, tags });
         }
-        tags.push(place);
         if let Some(tag) = place {
+            kept.push(index as u64);
+            tags.push(tag);
             counts[tag as usize + 1] += 1;
         }
     }
-    let (places, offsets) = in_order(&tags, counts);
+    let offsets = offsets(counts);
+    let order = match sorted_there(&engine, &tags)? {
+        Some(order) => order,
+        None => in_order(&tags, &offsets),
+    };
+    let places: Vec<u64> = order.into_iter().map(|place| kept[place as usize]).collect();
     let keys = (0..args.tags).map(|tag| Key::Number(Scalar::Uint(tag))).collect();
     let picked = Some(values.pick(&places));
-    report(&args.keyed, &args.files, &list, Found { keys, values, picked, offsets, start })
+    let found = Found { keys, values, picked, offsets, start };
+    report(&args.keyed, engine, &args.files, &list, found)
 }
 
 /// Reads `--op`, and checks what goes with it.
@@ -128,7 +139,13 @@ struct Found {
 }
 
 /// Reduces, and writes what was found.
-fn report(args: &Keyed, files: &[PathBuf], list: &[Op], found: Found) -> Result<String, Error> {
+fn report(
+    args: &Keyed,
+    engine: Engine,
+    files: &[PathBuf],
+    list: &[Op],
+    found: Found,
+) -> Result<String, Error> {
     let Found { keys, values, picked, offsets, start } = found;
     let (n, dtype) = (values.len() as u64, values.dtype());
     if let Some(&op) = list.iter().find(|op| !op.takes(dtype)) {
@@ -139,7 +156,7 @@ fn report(args: &Keyed, files: &[PathBuf], list: &[Op], found: Found) -> Result<
     let options = Options { nan: args.nan, ddof: args.ddof.unwrap_or(0.0) };
     let sorting_ms = start.elapsed().as_nanos() as f64 / 1e6;
     let Evaluated { backend, elapsed_ms, found } =
-        ops::evaluate_all((args.backend, None), list, options, &over, &array, None)?;
+        ops::evaluate_all((engine, args.backend), list, options, &over, &array, None)?;
     let shape = vec![keys.len() as u64];
     let results = output::Results { found, empty: Empty::of(over, &array) };
     let mut report = Report {
@@ -282,28 +299,57 @@ impl Labels {
     }
 
     /// All with equal labels, in the order in which they are first seen, or in their own.
-    fn groups(&self, sort: bool) -> Groups {
+    fn groups(&self, engine: &Engine, sort: bool) -> Result<Groups, Error> {
+        Ok(match sorted_there(engine, &self.codes)? {
+            Some(order) => self.groups_of_sorted(&order, sort),
+            None => self.groups_by_table(sort),
+        })
+    }
+
+    /// The same of places that have been sorted by their codes.
+    fn groups_of_sorted(&self, order: &[u64], sort: bool) -> Groups {
+        let code = |place: u64| self.codes[place as usize];
+        let groups: Vec<&[u64]> = order.chunk_by(|&a, &b| code(a) == code(b)).collect();
+        let first: Vec<usize> = groups.iter().map(|group| group[0] as usize).collect();
+        let mut turn: Vec<usize> = (0..groups.len()).collect();
+        if sort {
+            turn.sort_by(|&a, &b| self.compare(self.codes[first[a]], self.codes[first[b]]));
+        } else {
+            turn.sort_unstable_by_key(|&group| first[group]);
+        }
+        let mut places = Vec::with_capacity(order.len());
+        let mut offsets = vec![0];
+        for &group in &turn {
+            places.extend_from_slice(groups[group]);
+            offsets.push(places.len() as u64);
+        }
+        Groups { first: turn.into_iter().map(|group| first[group]).collect(), places, offsets }
+    }
+
+    /// The same by a table of the codes.
+    fn groups_by_table(&self, sort: bool) -> Groups {
         let mut known: HashMap<u64, u64> = HashMap::new();
         let mut first = Vec::new();
-        let mut numbers: Vec<Option<u64>> = Vec::with_capacity(self.codes.len());
+        let mut numbers: Vec<u64> = Vec::with_capacity(self.codes.len());
         for (place, &code) in self.codes.iter().enumerate() {
             let number = *known.entry(code).or_insert_with(|| {
                 first.push(place);
                 first.len() as u64 - 1
             });
-            numbers.push(Some(number));
+            numbers.push(number);
         }
         if sort {
             let mut order: Vec<usize> = (0..first.len()).collect();
             order.sort_by(|&a, &b| self.compare(self.codes[first[a]], self.codes[first[b]]));
             let mut rank = vec![0; order.len()];
             order.iter().zip(0..).for_each(|(&number, place)| rank[number] = place);
-            numbers.iter_mut().flatten().for_each(|number| *number = rank[*number as usize]);
+            numbers.iter_mut().for_each(|number| *number = rank[*number as usize]);
             first = order.into_iter().map(|number| first[number]).collect();
         }
         let mut counts = vec![0; first.len() + 1];
-        numbers.iter().flatten().for_each(|&number| counts[number as usize + 1] += 1);
-        let (places, offsets) = in_order(&numbers, counts);
+        numbers.iter().for_each(|&number| counts[number as usize + 1] += 1);
+        let offsets = offsets(counts);
+        let places = in_order(&numbers, &offsets);
         Groups { first, places, offsets }
     }
 
@@ -322,20 +368,35 @@ fn float(key: f64) -> u64 {
     if key.is_nan() { f64::NAN.abs().to_bits() } else { (key + 0.0).to_bits() }
 }
 
-/// The places by their numbers, those with equal ones in their order, and where each number's begin; of those without a number
-/// none. `counts[k + 1]` says how many there are of number `k`.
-fn in_order(numbers: &[Option<u64>], mut counts: Vec<u64>) -> (Vec<u64>, Vec<u64>) {
+/// The places by their numbers, those with equal ones in their order, if there is a GPU (or a simulated one) that sorts.
+fn sorted_there(engine: &Engine, numbers: &[u64]) -> Result<Option<Vec<u64>>, Error> {
+    use warpfold::Error::{NoKernel, NotCompiled, TooManyToSort};
+    if engine.backend() == Backend::Cpu {
+        return Ok(None);
+    }
+    match engine.order(numbers) {
+        // The order is the same wherever it is found.
+        Err(NoKernel { .. } | NotCompiled { .. } | TooManyToSort { .. }) => Ok(None),
+        order => Ok(Some(order?)),
+    }
+}
+
+/// Where each number's places begin and the last one's end, of how many there are of number `k` in `counts[k + 1]`.
+fn offsets(mut counts: Vec<u64>) -> Vec<u64> {
     for k in 1..counts.len() {
         counts[k] += counts[k - 1];
     }
-    let (mut next, offsets) = (counts.clone(), counts);
-    let mut places = vec![0; offsets.last().map_or(0, |&end| end as usize)];
-    for (place, number) in numbers.iter().enumerate() {
-        if let Some(number) = *number {
-            let to = &mut next[number as usize];
-            places[*to as usize] = place as u64;
-            *to += 1;
-        }
+    counts
+}
+
+/// The places by their numbers, those with equal ones in their order.
+fn in_order(numbers: &[u64], offsets: &[u64]) -> Vec<u64> {
+    let mut next = offsets.to_vec();
+    let mut places = vec![0; numbers.len()];
+    for (place, &number) in numbers.iter().enumerate() {
+        let to = &mut next[number as usize];
+        places[*to as usize] = place as u64;
+        *to += 1;
     }
-    (places, offsets)
+    places
 }

@@ -24,10 +24,7 @@ pub fn run(args: &Scan) -> Result<String, Error> {
     let mut engine = ops::engine(args.backend)?;
     let mut start = Instant::now();
     let mut results = dispatch(&engine, op, args, &array, lines);
-    if args.backend == BackendChoice::Auto
-        && let Err(Error::Backend(warpfold::Error::NoKernel { .. } | warpfold::Error::NotCompiled { .. })) =
-            results
-    {
+    if args.backend == BackendChoice::Auto && results.as_ref().is_err_and(Error::is_no_kernel) {
         engine = Engine::cpu();
         start = Instant::now();
         results = dispatch(&engine, op, args, &array, lines);

@@ -86,9 +86,9 @@ pub struct Evaluated {
     pub found: Vec<(&'static str, Findings)>,
 }
 
-/// Evaluates operators over an array where they are asked to be.
+/// Evaluates operators over an array on an engine, which is the one that was chosen so.
 pub fn evaluate_all(
-    (backend, device_memory): (BackendChoice, Option<u64>),
+    (mut engine, choice): (Engine, BackendChoice),
     list: &[Op],
     options: Options,
     over: &Over,
@@ -100,15 +100,8 @@ pub fn evaluate_all(
         let found = |&op: &Op| Ok((op.name(), evaluate(engine, op, options, over, array, with)?));
         list.iter().map(found).collect()
     };
-    let mut engine = engine(backend)?;
-    if let Some(limit) = device_memory {
-        engine = engine.with_device_bytes(limit);
-    }
     let mut found = evaluate(&engine);
-    if backend == BackendChoice::Auto
-        && let Err(Error::Backend(warpfold::Error::NoKernel { .. } | warpfold::Error::NotCompiled { .. })) =
-            found
-    {
+    if choice == BackendChoice::Auto && found.as_ref().is_err_and(Error::is_no_kernel) {
         // The choice is ours, and the CPU has all operators: for all of them, so that one backend is what is reported.
         engine = Engine::cpu();
         start = Instant::now();
