@@ -3,7 +3,7 @@
 //! Each is an operator like any other, to be exported and reduced with under its own type. None costs anything that it
 //! does not say.
 
-use crate::{GivesIdentity, GivesNone, Monoid, OnEmpty, Plain, Value, fingerprint, zeroed};
+use crate::{Atomic, GivesIdentity, GivesNone, Monoid, OnEmpty, Plain, Value, fingerprint, zeroed};
 
 /// The same operator, but never reordered: operands are combined in the order of the input.
 ///
@@ -102,6 +102,7 @@ impl<Op: Monoid> Monoid for Fast<Op> {
         assert!(Op::COMMUTATIVE, "`Fast` reorders: its operator must commute");
         true
     };
+    const ATOMIC: Atomic = Op::ATOMIC;
     const VECTORISE: bool = Op::VECTORISE;
     const PER_SEGMENT: bool = Op::PER_SEGMENT;
     #[inline(always)]
@@ -424,6 +425,7 @@ impl<Op: Monoid, F: MapFn<To = Op::Item>> Monoid for Map<Op, F> {
     type Empty = Op::Empty;
     const COMMUTATIVE: bool = Op::COMMUTATIVE;
     const ANY_ORDER: bool = Op::ANY_ORDER;
+    const ATOMIC: Atomic = Op::ATOMIC;
     const PER_SEGMENT: bool = Op::PER_SEGMENT || F::PER_SEGMENT;
     #[inline(always)]
     fn for_segment(&self, k: u64) -> Self {
