@@ -23,7 +23,7 @@ use warpfold_simt::{
     hint::{cold_path, nounroll, pinned},
     shared::{Shared, dynamic_shared},
     thread::{block_dim_x, block_idx_x, grid_dim_x, sync_threads, thread_idx_x},
-    warp::{FULL, WarpReductionOp, shuffle_down, shuffle_idx, warp_reduce, warp_vote_ballot},
+    warp::{FULL, WarpReductionOp, shuffle_down, shuffle_idx, sync_warp, warp_reduce, warp_vote_ballot},
 };
 
 use super::{NONE, STRIP, TagParams, Word, load_tag, load_values, note_bad, width};
@@ -541,6 +541,11 @@ pub unsafe fn gather<Op: Monoid, const SHARED: bool, const F: usize>(
                             params.base + params.chunk * pinned(chunk) as u64 + place as u64,
                         )
                     };
+                }
+                if matches!(Op::ATOMIC, Atomic::Combine) {
+                    // Lanes that try again would go their own way up to the end of the strip.
+                    // SAFETY: all lanes are here.
+                    unsafe { sync_warp(FULL) };
                 }
                 s += 1;
             }

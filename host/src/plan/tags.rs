@@ -2,7 +2,7 @@
 
 use warpfold_gpu_kernels::tags::{FOLD_THREADS, TagParams, fold_tags, gather};
 use warpfold_monoid::{
-    Monoid,
+    Atomic, Monoid,
     keyed::{LANES, TAG_STRIP, TagShape, table_bytes},
 };
 
@@ -39,8 +39,10 @@ pub(crate) struct TagPlan {
 /// Items for each multiprocessor, at least, for which values are gathered rather than combined in order, where either will do.
 const WORTH_GATHERING: u64 = 4096;
 
-/// Ranges of tags, at most, for which blocks look at all items.
-const MOST_RANGES: u64 = 4;
+/// Ranges of tags, at most, for which blocks look at all items: where values are added; where they are combined, global memory is
+/// faster than a second look, because most change nothing there.
+const MOST_RANGES: u64 = 3;
+const MOST_COMBINED: u64 = 1;
 
 /// Copies of a block's table, at most, as a power of two: one for each lane.
 const MOST_COPIES: u32 = LANES.ilog2();
@@ -106,7 +108,8 @@ impl TagPlan {
         };
         let fits = (room / entry / 16 * 16).max(1);
         let ranges = k.div_ceil(fits);
-        let scattered = ranges > MOST_RANGES;
+        let combined = matches!(Op::ATOMIC, Atomic::Combine);
+        let scattered = ranges > if combined { MOST_COMBINED } else { MOST_RANGES };
         let range = if scattered { k } else { k.div_ceil(ranges) };
         let ranges = k.div_ceil(range);
         let copies = if scattered { 0 } else { (room / (range * entry)).max(1).ilog2().min(MOST_COPIES) };
