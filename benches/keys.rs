@@ -10,7 +10,7 @@ use std::{error::Error, fmt::Write as _, io::Write as _, ptr};
 
 use device::{Done, Events, copy, describe, wants};
 use warpfold::{
-    Engine, Max, Mean, Monoid, Sum,
+    Engine, Fast, Max, Mean, Monoid, Sum,
     cuda::{
         DeviceArray, DeviceView, DeviceViewMut, StreamRef,
         cust::sys::{self, CUstream},
@@ -31,17 +31,26 @@ fn main() -> Result<(), Box<dyn Error>> {
             bench.tags_are(|random| ((random as u64 * k) >> 32) as i32)?;
             bench.tags("uniform", "sum_f32", Sum::<f32>::new(), k, N)?;
             bench.tags("uniform", "sum_f32", Sum::<f32>::new(), k, 1 << 20)?;
+            bench.tags("uniform", "fast_sum_f32", Fast(Sum::<f32>::new()), k, N)?;
+            bench.tags("uniform", "fast_sum_f32", Fast(Sum::<f32>::new()), k, 1 << 20)?;
             bench.tags_are(|_| (k / 2) as i32)?;
             bench.tags("one", "sum_f32", Sum::<f32>::new(), k, N)?;
+            bench.tags("one", "fast_sum_f32", Fast(Sum::<f32>::new()), k, N)?;
             // Half of the items have one tag.
             bench.tags_are(|random| if random & 1 == 0 { 0 } else { ((random as u64 * k) >> 32) as i32 })?;
             bench.tags("half", "sum_f32", Sum::<f32>::new(), k, N)?;
+            bench.tags("half", "fast_sum_f32", Fast(Sum::<f32>::new()), k, N)?;
         }
     }
     if wants("many_tags") {
         for k in [1 << 14, 1 << 16, 1 << 20] {
             bench.tags_are(|random| ((random as u64 * k) >> 32) as i32)?;
             bench.tags("uniform", "sum_f32", Sum::<f32>::new(), k, N)?;
+            bench.tags("uniform", "fast_sum_f32", Fast(Sum::<f32>::new()), k, N)?;
+            bench.tags("uniform", "sum_i32", Sum::<i32>::new(), k, N)?;
+            bench.tags_are(|_| (k / 2) as i32)?;
+            bench.tags("one", "fast_sum_f32", Fast(Sum::<f32>::new()), k, N)?;
+            bench.tags("one", "sum_i32", Sum::<i32>::new(), k, N)?;
         }
     }
     if wants("tag_ops") {

@@ -32,14 +32,15 @@ pub use warpfold_host::{
 };
 pub use warpfold_monoid as monoid;
 pub use warpfold_monoid::{
-    Affine, All, And, Any, ArgMax, ArgMaxBy, ArgMin, ArgMinBy, Averaged, Bits, Checked, CheckedProduct,
-    CheckedSum, Compose, Count, CountIf, Dot, DoubleDouble, Element, Elementwise, Extent, Fast, Float,
-    GivesChecked, GivesIdentity, GivesNone, GivesPlace, IgnoreNan, Indexed, Integer, L1, L2, Linf, LogSumExp,
-    Magnitude, Map, MapFn, Max, MaxNonEmptySegmentSum, MaxOf, MaxSegmentSum, MaybeNan, Mean, Min, MinMax,
-    MinOf, Moments, Monoid, NOWHERE, NanMax, NanMin, NanMinMax, NanProduct, NanSum, NeutralIdentity,
-    NonEmpty, Number, OnEmpty, Or, Ordered, Overflow, Plain, Product, ProductAccumulator, ProductOf, Scalar,
-    SegmentAccumulator, SegmentSums, Segmented, Semigroup, StdDev, Sum, SumAccumulator, SumOf, SumSquares,
-    Truth, Unaligned, Value, Variance, WithInitial, Xor, adapters, fused, limits, math, tree,
+    Affine, All, And, Any, ArgMax, ArgMaxBy, ArgMin, ArgMinBy, Atomic, Averaged, Bits, Checked,
+    CheckedProduct, CheckedSum, Compose, Count, CountIf, Dot, DoubleDouble, Element, Elementwise, Extent,
+    Fast, Float, GivesChecked, GivesIdentity, GivesNone, GivesPlace, IgnoreNan, Indexed, Integer, L1, L2,
+    Linf, LogSumExp, Magnitude, Map, MapFn, Max, MaxNonEmptySegmentSum, MaxOf, MaxSegmentSum, MaybeNan, Mean,
+    Min, MinMax, MinOf, Moments, Monoid, NOWHERE, NanMax, NanMin, NanMinMax, NanProduct, NanSum,
+    NeutralIdentity, NonEmpty, Number, OnEmpty, Or, Ordered, Overflow, Plain, Product, ProductAccumulator,
+    ProductOf, Scalar, SegmentAccumulator, SegmentSums, Segmented, Semigroup, StdDev, Sum, SumAccumulator,
+    SumOf, SumSquares, Truth, Unaligned, Value, Variance, WithInitial, Xor, adapters, fused, limits, math,
+    tree,
 };
 
 /// The README's example, compiled and run.

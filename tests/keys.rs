@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use ndarray::{Array2, s};
 use warpfold::{
-    ByKey, Engine, Error, GroupKey, Map, MapFn, Max, Mean, Monoid, NonEmpty, Plain, Semigroup, Sum,
+    ByKey, Engine, Error, Fast, GroupKey, Map, MapFn, Max, Mean, Monoid, NonEmpty, Plain, Semigroup, Sum,
 };
 
 use crate::support::{Random, engines};
@@ -254,6 +254,8 @@ fn by_tag_against_plain_loops_from_any_strides() {
         let found = means.reduce(&[2_u8, 0, 2], &[1.0, 5.0, 2.0]).unwrap();
         assert_eq!((found[0], found[2]), (5.0, 1.5));
         assert!(found[1].is_nan());
+        let fast = engine.by_tag(Fast(Sum::<f32>::new()), 3).unwrap();
+        assert_eq!(fast.reduce(&[2_u8, 0, 2], &[1.0, 5.0, 2.5]).unwrap(), [5.0, 0.0, 3.5]);
     }
     assert_eq!(
         Engine::cpu().by_tag(Max::<f32>::new(), 1 << 31).unwrap_err(),

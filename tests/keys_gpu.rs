@@ -4,7 +4,7 @@
 use std::ptr;
 
 use warpfold::{
-    ArgMax, Compose, Engine, Error, Max, Mean, Monoid, Plain, Sum, Tag,
+    ArgMax, Compose, Engine, Error, Fast, Max, Mean, Monoid, Plain, Sum, Tag,
     cuda::{
         DeviceArray, DeviceViewMut, StreamRef,
         cust::{
@@ -124,6 +124,45 @@ fn by_tag_wide_accumulators_and_extremes() {
     by_tag(Sum::<f64>::new());
     by_tag(Mean::<f32>::new());
     by_tag(Max::<f32>::new());
+}
+
+#[test]
+fn by_tag_fast_sums_are_as_accurate_as_others() {
+    let Some(gpu) = gpu() else { return };
+    let mut random = Random::new(77);
+    // In shared memory, in one block's alone, by ranges of tags, and in global memory.
+    for (round, k) in [1_u64, 40, 4000, 10_000, 60_000, 300_000].into_iter().enumerate() {
+        let n = 1_300_000 + round;
+        let tags = tags_of(n, k, k);
+        let values: Vec<f32> = (0..n)
+            .map(|_| {
+                // Most of one magnitude, or all of any.
+                let magnitude = match random.below(if round % 2 == 0 { 500 } else { 4 }) {
+                    0 => 1e-30,
+                    1 => 0.0,
+                    2 => 1e20,
+                    _ => 1.0,
+                };
+                (random.below(1 << 24) as f32 / (1 << 23) as f32 - 1.0) * magnitude
+            })
+            .collect();
+        let mut sums = vec![(0.0_f64, 0.0_f64); k as usize];
+        for (&tag, &value) in tags.iter().zip(&values).skip(round % 3) {
+            let (sum, magnitudes) = &mut sums[tag as usize];
+            (*sum, *magnitudes) = (*sum + value as f64, *magnitudes + value.abs() as f64);
+        }
+        let from = round as u64 % 3..n as u64;
+        let (tags_on, values_on) =
+            (DeviceArray::from_slice(&gpu, &tags).unwrap(), DeviceArray::from_slice(&gpu, &values).unwrap());
+        let (tags_on, values_on) = (tags_on.view(), values_on.view());
+        let fast = gpu.by_tag(Fast(Sum::<f32>::new()), k).unwrap();
+        let found =
+            fast.reduce(&tags_on.slice(from.clone()).unwrap(), &values_on.slice(from).unwrap()).unwrap();
+        for (tag, (&found, &(sum, magnitudes))) in found.iter().zip(&sums).enumerate() {
+            let error = (found as f64 - sum).abs();
+            assert!(error <= 1.2e-7 * sum.abs() + 1e-12 * magnitudes, "tag {tag} of {k}: {found}, not {sum}");
+        }
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The operators whose reductions by tag and by key are compiled ahead, and the sorts that grouping takes.
 
 use warpfold_gpu_kernels::{key_kernels, sort_kernels, tag_kernels};
-use warpfold_monoid::{ArgMax, Compose, Max, Mean, Sum};
+use warpfold_monoid::{ArgMax, Compose, Fast, Max, Mean, Sum};
 
 tag_kernels! {
     /// The exports of reductions by tag.
@@ -10,6 +10,7 @@ tag_kernels! {
     sum_i64_tags => Sum<i64>,
     sum_f32_tags => Sum<f32>,
     sum_f64_tags => Sum<f64>,
+    fast_sum_f32_tags => Fast<Sum<f32>>,
     max_f32_tags => Max<f32>,
     mean_f32_tags => Mean<f32>,
 }

@@ -11,7 +11,7 @@ use warpfold_monoid::{Monoid, Plain, limits, tree::vector_len};
 use crate::sort::{Key, Pairs, Payload, SortParams};
 
 /// The version of the entry points' names and parameters. Host and module must agree.
-pub const ABI_VERSION: u64 = 3;
+pub const ABI_VERSION: u64 = 4;
 
 /// What host and device must agree on before a kernel of an operator may run: sizes, alignments and layouts.
 ///
@@ -584,7 +584,8 @@ macro_rules! __scan_body {
 ///
 /// As [`kernels!`](crate::kernels), whose rules for names hold here too; the names of all families are told apart by what
 /// they are called, so they differ. Each line emits the entry points `NAME__few`, `NAME__many` and `NAME__fold` (see
-/// [`tags`](crate::tags)), which take tags of every width.
+/// [`tags`](crate::tags)) and `NAME__clear`, `NAME__gather`, `NAME__sweep`, `NAME__scatter` and `NAME__settle` (see
+/// [`gather`](crate::tags::gather)), which take tags of every width.
 #[macro_export]
 macro_rules! tag_kernels {
     ($(#[$meta:meta])* $vis:vis static $table:ident: $($name:ident => $op:ty),+ $(,)?) => {
@@ -596,6 +597,11 @@ macro_rules! tag_kernels {
                 $crate::__tag_entry!($name, $op, few);
                 $crate::__tag_entry!($name, $op, many);
                 $crate::__tag_entry!($name, $op, fold);
+                $crate::__tag_entry!($name, $op, clear);
+                $crate::__tag_entry!($name, $op, gather);
+                $crate::__tag_entry!($name, $op, sweep);
+                $crate::__tag_entry!($name, $op, scatter);
+                $crate::__tag_entry!($name, $op, settle);
             };
         )+
 
@@ -608,6 +614,11 @@ macro_rules! tag_kernels {
                     $crate::__tag_simulated!($op, few),
                     $crate::__tag_simulated!($op, many),
                     $crate::__tag_simulated!($op, fold),
+                    $crate::__tag_simulated!($op, clear),
+                    $crate::__tag_simulated!($op, gather),
+                    $crate::__tag_simulated!($op, sweep),
+                    $crate::__tag_simulated!($op, scatter),
+                    $crate::__tag_simulated!($op, settle),
                 ]),
             )+],
         };
@@ -867,7 +878,7 @@ macro_rules! __tag_entry {
                 unsafe { $crate::__tag_body!($op, $kernel, &params) }
             }
             #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel), "__launch_bounds"))]
-            static LAUNCH_BOUNDS: u32 = $crate::tags::launch_bounds::<$op>();
+            static LAUNCH_BOUNDS: u32 = $crate::__tag_bounds!($op, $kernel);
         };
     };
 }
@@ -882,6 +893,24 @@ macro_rules! __tag_simulated {
             // SAFETY: the caller passes the parameters of this operator's kernel.
             simulate: |params| unsafe { $crate::__tag_body!($op, $kernel, &*params.cast()) },
         }
+    };
+}
+
+/// The launch bounds of such an entry point.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __tag_bounds {
+    ($op:ty, gather) => {
+        $crate::tags::gather::threads::<$op>() | $crate::tags::gather::RESIDENT << 16
+    };
+    ($op:ty, sweep) => {
+        $crate::tags::gather::LONE_THREADS | 1 << 16
+    };
+    ($op:ty, scatter) => {
+        $crate::tags::gather::SCATTER_THREADS | $crate::tags::gather::RESIDENT << 16
+    };
+    ($op:ty, $kernel:ident) => {
+        $crate::tags::launch_bounds::<$op>()
     };
 }
 
@@ -903,6 +932,31 @@ macro_rules! __tag_body {
             $crate::__accs!($op, $crate::tags::FOLD_WARPS),
             $crate::simt::shared!([u32; $crate::tags::FOLD_WARPS]),
         )
+    };
+    ($op:ty, clear, $params:expr) => {
+        if const { $crate::tags::gather::serves::<$op>() } {
+            $crate::tags::gather::clear::<$op>($params)
+        }
+    };
+    ($op:ty, gather, $params:expr) => {
+        if const { $crate::tags::gather::serves::<$op>() } {
+            $crate::tags::gather::gather::<$op, true, 1>($params, $crate::simt::shared!([u32; 1]))
+        }
+    };
+    ($op:ty, sweep, $params:expr) => {
+        if const { $crate::tags::gather::serves::<$op>() } {
+            $crate::tags::gather::gather::<$op, true, 2>($params, $crate::simt::shared!([u32; 1]))
+        }
+    };
+    ($op:ty, scatter, $params:expr) => {
+        if const { $crate::tags::gather::serves::<$op>() } {
+            $crate::tags::gather::gather::<$op, false, 1>($params, $crate::simt::shared!([u32; 1]))
+        }
+    };
+    ($op:ty, settle, $params:expr) => {
+        if const { $crate::tags::gather::serves::<$op>() } {
+            $crate::tags::gather::settle::<$op>($params)
+        }
     };
 }
 

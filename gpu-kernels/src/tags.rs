@@ -5,6 +5,8 @@
 //! whose lanes find those that have the same tag, combine, and let the first of them add what they have. Either writes the chunk's
 //! values, and [`fold`], a launch of its own that starts as the first ends, combines those of all chunks. No value depends on
 //! which warp ran when.
+//!
+//! Operators whose order is free have another way: [`gather`](mod@gather).
 
 use warpfold_monoid::{
     Monoid, Plain,
@@ -23,7 +25,9 @@ use warpfold_simt::{
 use crate::export::bounds;
 pub use crate::segments::tile::Word;
 
-/// The parameters of all three kernels. The host fills it, the kernel receives it by value.
+pub mod gather;
+
+/// The parameters of all kernels. The host fills it, the kernel receives it by value.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct TagParams<Op: Monoid> {
@@ -35,7 +39,7 @@ pub struct TagParams<Op: Monoid> {
     pub n: u64,
     /// A result for each tag.
     pub output: *mut Op::Output,
-    /// A value for each tag and chunk: those of a tag lie side by side.
+    /// A value for each tag and chunk: those of a tag lie side by side. A value for each tag, where they are [gathered](gather).
     pub partials: *mut Op::Acc,
     /// Whether it is there.
     pub present: *mut u8,
@@ -51,6 +55,10 @@ pub struct TagParams<Op: Monoid> {
     pub range: u32,
     /// Which integers the tags are: one of [`width`].
     pub width: u32,
+    /// Copies of a block's table, as a power of two, where values are [gathered](gather).
+    pub copies: u32,
+    /// 1 if such a table has places for floats that are out of scale.
+    pub floats: u32,
     /// The index of the first item, as operators are told and as tags out of range are noted.
     pub base: u64,
     /// Null, or a value for each tag that what is found is added to, on its right, in place of a result.

@@ -5,7 +5,7 @@
 //! - [group by](GroupReducer): items whose keys are equal belong together wherever they stand.
 //!
 //! **Bits depend on the data, the number of tags and the operator alone** ([`warpfold_monoid::keyed`] says in which order values
-//! combine), not on the backend, the launch or its timing. The index that an operator is told of an item is its position in the
+//! combine), not on the backend, the launch or its timing, unless the operator gives them up ([`Fast`](warpfold_monoid::Fast), by tag). The index that an operator is told of an item is its position in the
 //! array, in a group-by that as it is given.
 //!
 //! ```

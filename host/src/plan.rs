@@ -42,6 +42,10 @@ pub struct DeviceFacts {
     pub max_grid_x: u32,
     /// Bytes of shared memory that a block has without asking for more.
     pub shared_bytes_per_block: u32,
+    /// Bytes that it has if it asks.
+    pub most_shared_bytes_per_block: u32,
+    /// Bytes that a multiprocessor has for all its blocks, each of which takes 1024 more than it asks for.
+    pub shared_bytes_per_multiprocessor: u32,
 }
 
 impl DeviceFacts {
@@ -53,6 +57,8 @@ impl DeviceFacts {
         max_threads_per_block: 1024,
         max_grid_x: (1 << 31) - 1,
         shared_bytes_per_block: 48 << 10,
+        most_shared_bytes_per_block: 227 << 10,
+        shared_bytes_per_multiprocessor: 228 << 10,
     };
 }
 

@@ -1,6 +1,8 @@
 //! The kernels for reductions by tag and by key in the simulator, and the CPU, against the order that the documentation describes,
 //! written once more from there: every kind of operator, around every boundary, under adversarial orders of blocks.
 
+#[path = "keys/gathered.rs"]
+mod gathered;
 #[path = "keys/groups.rs"]
 mod groups;
 
@@ -9,7 +11,7 @@ use std::marker::PhantomData;
 use warpfold_gpu_kernels::{export::Family, key_kernels, sort_kernels, tag_kernels};
 use warpfold_host::{Engine, Error, Schedule, SimOptions, Tag, TagReducer, module::Kernels};
 use warpfold_monoid::{
-    GivesIdentity, Monoid, Plain, Sum,
+    Fast, GivesIdentity, Max, Monoid, Plain, Sum, Xor,
     keyed::{Equal, Equality, RunTiling, TagShape},
 };
 
@@ -112,6 +114,10 @@ tag_kernels! {
     wide => Wide,
     triples => Triples,
     sum => Sum<u32>,
+    wide_sum => Sum<u64>,
+    greatest => Max<f32>,
+    flips => Xor<u64>,
+    fast_sum => Fast<Sum<f32>>,
 }
 
 /// No further apart than so much.

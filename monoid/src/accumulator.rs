@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 use num_complex::Complex;
 
-use crate::{Element, Float, Plain};
+use crate::{Atomic, Element, Float, Plain};
 
 /// An accumulator for sums of `T`.
 pub trait SumAccumulator<T>: Plain {
@@ -13,6 +13,8 @@ pub trait SumAccumulator<T>: Plain {
     const ZERO: Self;
     /// Has the sum the same bits in any order and grouping? See [`Monoid::ANY_ORDER`](crate::Monoid::ANY_ORDER).
     const ANY_ORDER: bool = false;
+    /// How sums are gathered by atomic updates: see [`Monoid::ATOMIC`](crate::Monoid::ATOMIC).
+    const ATOMIC: Atomic = Atomic::No;
     /// One item.
     fn lift(item: T) -> Self;
     /// Adds one item.
@@ -275,6 +277,7 @@ macro_rules! narrow {
         impl SumAccumulator<$type> for f64 {
             type Output = $type;
             const ZERO: f64 = 0.0;
+            const ATOMIC: Atomic = Atomic::AddFloat;
             #[inline(always)]
             fn lift(item: $type) -> f64 { Float::to_f64(item) }
             #[inline(always)]

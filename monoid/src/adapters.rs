@@ -3,7 +3,7 @@
 //! Each is an operator like any other, to be exported and reduced with under its own type. None costs anything that it
 //! does not say.
 
-use crate::{GivesIdentity, GivesNone, Monoid, OnEmpty, Plain, Value, fingerprint, zeroed};
+use crate::{Atomic, GivesIdentity, GivesNone, Monoid, OnEmpty, Plain, Value, fingerprint, zeroed};
 
 /// The same operator, but never reordered: operands are combined in the order of the input.
 ///
@@ -68,7 +68,8 @@ impl<Op: Monoid> Monoid for Ordered<Op> {
 /// It says that it has [any order](Monoid::ANY_ORDER) although it rounds. Kernels then start their vectors where memory has
 /// them, instead of at the first item, and a thread keeps one accumulator, not a vector's worth. Results are as accurate as
 /// ever and the same in every run on the same data at the same address, but another backend, address or strategy may
-/// give other last bits. Only for operators that commute: others do not compile.
+/// give other last bits. By tag, where values are [gathered](Monoid::ATOMIC) by atomic updates, so may another run, and a sum of nothing but
+/// negative zeros is a positive one. Only for operators that commute: others do not compile.
 ///
 /// ```
 /// use warpfold_monoid::{Fast, Monoid, Sum, tree};
@@ -102,6 +103,7 @@ impl<Op: Monoid> Monoid for Fast<Op> {
         assert!(Op::COMMUTATIVE, "`Fast` reorders: its operator must commute");
         true
     };
+    const ATOMIC: Atomic = Op::ATOMIC;
     const VECTORISE: bool = Op::VECTORISE;
     const PER_SEGMENT: bool = Op::PER_SEGMENT;
     #[inline(always)]
@@ -424,6 +426,7 @@ impl<Op: Monoid, F: MapFn<To = Op::Item>> Monoid for Map<Op, F> {
     type Empty = Op::Empty;
     const COMMUTATIVE: bool = Op::COMMUTATIVE;
     const ANY_ORDER: bool = Op::ANY_ORDER;
+    const ATOMIC: Atomic = Op::ATOMIC;
     const PER_SEGMENT: bool = Op::PER_SEGMENT || F::PER_SEGMENT;
     #[inline(always)]
     fn for_segment(&self, k: u64) -> Self {

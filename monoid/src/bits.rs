@@ -1,6 +1,6 @@
 //! Operators on bits and truth values.
 
-use crate::{GivesIdentity, Map, Monoid, NeutralIdentity, Plain, Truth, ops::operator};
+use crate::{Atomic, GivesIdentity, Map, Monoid, NeutralIdentity, Plain, Truth, ops::operator};
 
 /// A type whose bits can be combined: integers and `bool`.
 pub trait Bits: Plain {
@@ -44,6 +44,7 @@ macro_rules! bitwise {
             const COMMUTATIVE: bool = true;
             const USES_INDEX: bool = false;
             const ANY_ORDER: bool = true;
+            const ATOMIC: Atomic = Atomic::Combine.of_size(size_of::<T>());
             const VECTORISE: bool = false;
             #[inline(always)]
             fn identity(&self) -> T {
@@ -112,6 +113,7 @@ macro_rules! truth {
             const COMMUTATIVE: bool = true;
             const USES_INDEX: bool = false;
             const ANY_ORDER: bool = true;
+            const ATOMIC: Atomic = Atomic::Combine.of_size(size_of::<$acc>());
             const VECTORISE: bool = false;
             #[inline(always)]
             fn identity(&self) -> $acc {

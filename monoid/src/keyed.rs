@@ -15,6 +15,9 @@
 //! Of a tag, the chunks' values are cut into [runs](TagShape::run), one for each of [`fold_lanes`](TagShape::fold_lanes) lanes,
 //! which combine them from left to right; and these lanes combine pairwise, neighbours first.
 //!
+//! Operators whose bits no order changes ([`ANY_ORDER`](Monoid::ANY_ORDER)), and those that give theirs up ([`Fast`](crate::Fast)), may be
+//! combined in another.
+//!
 //! What is not there, in a lane, a row or a chunk, is skipped: lanes keep their places, and nothing is ever combined with an
 //! identity.
 //!

@@ -38,7 +38,7 @@ pub use fused::{Unaligned, fused};
 pub use generic::{MaxOf, MinOf, ProductOf, SumOf};
 pub use logsumexp::{LogSumExp, ScaledSum};
 pub use moments::{Averaged, Counted, Deviations, ExactSums, Mean, Moments, StdDev, Variance};
-pub use monoid::{GivesIdentity, GivesNone, Monoid, NeutralIdentity, OnEmpty, Value};
+pub use monoid::{Atomic, GivesIdentity, GivesNone, Monoid, NeutralIdentity, OnEmpty, Value};
 pub use norms::{
     Dot, GreatestMagnitude, L1, L2, Linf, Magnitudes, Products, ScaledSquares, Squares, SquaresUnderRoot,
     SumSquares, Summed,

@@ -69,6 +69,10 @@ pub trait Monoid: Plain {
     /// faster. The default, `false`, is always right.
     const ANY_ORDER: bool = false;
 
+    /// How may accumulators be gathered in memory that many threads update, where any order will do
+    /// ([`ANY_ORDER`](Monoid::ANY_ORDER))? Reductions by tag ask. The default, [`Atomic::No`], is always right.
+    const ATOMIC: Atomic = Atomic::No;
+
     /// Do [`lift`](Monoid::lift) and [`push`](Monoid::push) look at `index`?
     ///
     /// Where they do not, a group-by need not carry items' positions along as it sorts. The default, `true`, is always right.
@@ -163,6 +167,36 @@ pub trait Monoid: Plain {
     #[inline(always)]
     fn finish_empty(&self) -> Self::Output {
         self.finish(self.identity())
+    }
+}
+
+/// How accumulators of 4 or 8 bytes are gathered by atomic updates ([`Monoid::ATOMIC`]).
+///
+/// All but [`No`](Atomic::No) promise that the identity is neutral, as [`NeutralIdentity`] says, and that, finished, it is what a
+/// reduction of nothing gives.
+///
+/// ```
+/// use warpfold_monoid::{Atomic, Fast, Max, Mean, Monoid, Sum};
+///
+/// assert_eq!((Sum::<i64>::ATOMIC, Max::<f32>::ATOMIC), (Atomic::Add, Atomic::Combine));
+/// assert_eq!((Fast::<Sum<f32>>::ATOMIC, Mean::<f32>::ATOMIC), (Atomic::AddFloat, Atomic::No));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Atomic {
+    /// Not at all.
+    No,
+    /// By [`combine`](Monoid::combine), as often as it takes until nobody came between.
+    Combine,
+    /// They are integers, and combining is adding, which wraps.
+    Add,
+    /// They are `f64`, and combining is adding.
+    AddFloat,
+}
+
+impl Atomic {
+    /// That, of accumulators of so many bytes; of other sizes than 4 and 8 none.
+    pub const fn of_size(self, bytes: usize) -> Atomic {
+        if bytes == 4 || bytes == 8 { self } else { Atomic::No }
     }
 }
 

@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 use num_complex::Complex;
 
-use crate::{DoubleDouble, Plain, ProductAccumulator, SumAccumulator, fingerprint, fused::Parts2};
+use crate::{Atomic, DoubleDouble, Plain, ProductAccumulator, SumAccumulator, fingerprint, fused::Parts2};
 
 /// A number type with sums and products.
 ///
@@ -230,6 +230,7 @@ macro_rules! integers {
                 type Output = $acc;
                 const ZERO: $acc = 0;
                 const ANY_ORDER: bool = true;
+                const ATOMIC: Atomic = Atomic::Add.of_size(size_of::<$acc>());
                 #[inline(always)]
                 fn lift(item: $type) -> $acc { item as $acc }
                 #[inline(always)]

@@ -1,7 +1,7 @@
 //! The built-in operators.
 
 use crate::{
-    Element, Float, GivesIdentity, GivesNone, Monoid, NeutralIdentity, Number, ProductAccumulator,
+    Atomic, Element, Float, GivesIdentity, GivesNone, Monoid, NeutralIdentity, Number, ProductAccumulator,
     SumAccumulator,
 };
 
@@ -63,6 +63,7 @@ impl<T: Number, A: SumAccumulator<T>> Monoid for Sum<T, A> {
     const COMMUTATIVE: bool = true;
     const USES_INDEX: bool = false;
     const ANY_ORDER: bool = A::ANY_ORDER;
+    const ATOMIC: Atomic = A::ATOMIC;
     const VECTORISE: bool = true;
     #[inline(always)]
     fn identity(&self) -> A {
@@ -116,6 +117,7 @@ impl<T: Number, A: ProductAccumulator<T>> Monoid for Product<T, A> {
     const COMMUTATIVE: bool = true;
     const USES_INDEX: bool = false;
     const ANY_ORDER: bool = A::ANY_ORDER;
+    const ATOMIC: Atomic = Atomic::Combine.of_size(size_of::<A>());
     const VECTORISE: bool = true;
     #[inline(always)]
     fn identity(&self) -> A {
@@ -152,6 +154,7 @@ macro_rules! selection {
             const COMMUTATIVE: bool = true;
             const USES_INDEX: bool = false;
             const ANY_ORDER: bool = true;
+            const ATOMIC: Atomic = Atomic::Combine.of_size(size_of::<T>());
             #[inline(always)]
             fn identity(&self) -> T {
                 $identity

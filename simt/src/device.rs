@@ -7,7 +7,7 @@
 use core::arch::asm;
 use core::mem::MaybeUninit;
 use core::ptr::{read_unaligned, write_unaligned};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use warpfold_monoid::Plain;
 
@@ -354,11 +354,110 @@ pub(crate) unsafe fn shared_write<T: Plain>(ptr: *mut T, _len: usize, index: usi
     unsafe { ptr.add(index).write(value) }
 }
 
-/// rustc's own atomic, relaxed: it keeps the address space.
+/// What several threads add to at once in shared memory.
+pub trait Counters: Plain {
+    /// # Safety
+    /// `ptr` is an aligned word of shared memory.
+    unsafe fn add(ptr: *mut Self, value: Self);
+}
+
+/// By rustc's own atomics, relaxed: they keep the address space.
+impl Counters for u32 {
+    #[inline(always)]
+    unsafe fn add(ptr: *mut u32, value: u32) {
+        // SAFETY: the caller's promise.
+        unsafe { AtomicU32::from_ptr(ptr) }.fetch_add(value, Ordering::Relaxed);
+    }
+}
+
+/// Cards add 32 bits at once, and 64 only by trying: what the lower half carries goes with the upper one.
+impl Counters for u64 {
+    #[inline(always)]
+    unsafe fn add(ptr: *mut u64, value: u64) {
+        let (lower, upper) = (value as u32, (value >> 32) as u32);
+        // SAFETY: the caller's promise.
+        let before = unsafe { AtomicU32::from_ptr(ptr.cast()) }.fetch_add(lower, Ordering::Relaxed);
+        let upper = upper.wrapping_add((before.wrapping_add(lower) < lower) as u32);
+        // Without a question: a branch costs more than an addition of nothing.
+        // SAFETY: the caller's promise; the word behind the lower one.
+        unsafe { AtomicU32::from_ptr(ptr.cast::<u32>().add(1)) }.fetch_add(upper, Ordering::Relaxed);
+    }
+}
+
+/// rustc has no atomic floats; the instruction is a loop that cards know better than one of ours.
+impl Counters for f64 {
+    #[inline(always)]
+    unsafe fn add(ptr: *mut f64, value: f64) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            asm!("{{ .reg .u64 place; cvta.to.shared.u64 place, {}; red.relaxed.cta.shared.add.f64 [place], {}; }}",
+                in(reg64) ptr, in(reg64) value, options(nostack, preserves_flags));
+        }
+    }
+}
+
+/// What several threads update at once in shared memory.
+pub trait Exchanges: Plain + Eq {
+    /// # Safety
+    /// `ptr` is an aligned word of shared memory.
+    unsafe fn read(ptr: *mut Self) -> Self;
+    /// Puts `new` there if `old` is; else says what is.
+    ///
+    /// # Safety
+    /// The same.
+    unsafe fn replace(ptr: *mut Self, old: Self, new: Self) -> Result<(), Self>;
+}
+
+macro_rules! exchanges {
+    ($($ty:ty: $atomic:ident;)*) => {$(
+        impl Exchanges for $ty {
+            #[inline(always)]
+            unsafe fn read(ptr: *mut Self) -> Self {
+                // SAFETY: the caller's promise.
+                unsafe { $atomic::from_ptr(ptr) }.load(Ordering::Relaxed)
+            }
+            #[inline(always)]
+            unsafe fn replace(ptr: *mut Self, old: Self, new: Self) -> Result<(), Self> {
+                // SAFETY: the caller's promise.
+                let word = unsafe { $atomic::from_ptr(ptr) };
+                word.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed).map(|_| ())
+            }
+        }
+    )*};
+}
+
+exchanges! {
+    u32: AtomicU32;
+    u64: AtomicU64;
+}
+
 #[inline(always)]
-pub(crate) unsafe fn shared_add(ptr: *mut u32, _len: usize, index: usize, value: u32) {
+pub(crate) unsafe fn shared_add<T: Counters>(ptr: *mut T, _len: usize, index: usize, value: T) {
     // SAFETY: the caller promises `index` within the array, whose elements are aligned.
-    unsafe { AtomicU32::from_ptr(ptr.add(index)) }.fetch_add(value, Ordering::Relaxed);
+    unsafe { T::add(ptr.add(index), value) }
+}
+
+#[inline(always)]
+pub(crate) unsafe fn shared_update<T: Exchanges>(
+    ptr: *mut T,
+    _len: usize,
+    index: usize,
+    new: impl Fn(T) -> T,
+) {
+    let place = ptr.wrapping_add(index);
+    // SAFETY: the caller promises `index` within the array, whose elements are aligned.
+    let mut old = unsafe { T::read(place) };
+    loop {
+        let value = new(old);
+        if value == old {
+            return;
+        }
+        // SAFETY: as above.
+        match unsafe { T::replace(place, old, value) } {
+            Ok(()) => return,
+            Err(now) => old = now,
+        }
+    }
 }
 
 #[inline(always)]

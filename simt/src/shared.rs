@@ -57,14 +57,13 @@ impl<T> Clone for Shared<T> {
 
 impl<T> Copy for Shared<T> {}
 
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for u32 {}
-}
+/// What threads of a block may [add](Shared::add) to at the same time: `u32`, `u64` and `f64`.
+pub trait Counter: imp::Counters {}
+impl<T: imp::Counters> Counter for T {}
 
-/// What threads of a block may [add](Shared::add) to at the same time: `u32`.
-pub trait Counter: sealed::Sealed {}
-impl Counter for u32 {}
+/// What they may [update](Shared::update) at the same time: `u32` and `u64`.
+pub trait Exchangeable: imp::Exchanges {}
+impl<T: imp::Exchanges> Exchangeable for T {}
 
 impl<T: Plain> Shared<T> {
     /// A handle to `len` elements at `ptr`.
@@ -115,8 +114,10 @@ impl<T: Plain> Shared<T> {
         unsafe { imp::shared_write(self.ptr, self.len, index, value) }
     }
 
-    /// Adds to element `index`, as one step among the block's threads: additions of several threads to one element need no
-    /// barrier between them.
+    /// Adds to element `index`; integers wrap. Additions of several threads to one element need no barrier between them.
+    ///
+    /// No card adds 64 bits at once here. Integers take two additions, the second with what the first carries: so much faster than
+    /// floats, of which a card tries until nobody came between, that sums are worth bringing into this form.
     ///
     /// # Safety
     ///
@@ -124,12 +125,29 @@ impl<T: Plain> Shared<T> {
     /// such addition and this one lies a barrier.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn add(self, index: usize, value: u32)
+    pub unsafe fn add(self, index: usize, value: T)
     where
         T: Counter,
     {
         // SAFETY: the caller's promise.
-        unsafe { imp::shared_add(self.ptr.cast::<u32>(), self.len, index, value) }
+        unsafe { imp::shared_add(self.ptr, self.len, index, value) }
+    }
+
+    /// Puts what `new` makes of element `index` in its place, as one step among the block's threads. `new` is asked again where
+    /// another thread came between.
+    ///
+    /// # Safety
+    ///
+    /// `index < len`; the element has been written in this block; and between any access of another thread that is no
+    /// `update` and this one lies a barrier.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn update(self, index: usize, new: impl Fn(T) -> T)
+    where
+        T: Exchangeable,
+    {
+        // SAFETY: the caller's promise.
+        unsafe { imp::shared_update(self.ptr, self.len, index, new) }
     }
 
     /// The address of the first element. Accesses through it are beyond the simulator's sight, so that it stops

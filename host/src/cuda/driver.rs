@@ -132,6 +132,7 @@ functions! {
     );
     fn cuModuleUnload(module: CUmodule);
     fn cuModuleGetFunction(function: *mut CUfunction, module: CUmodule, name: *const c_char);
+    fn cuFuncSetAttribute(function: CUfunction, attribute: c_uint, value: c_int);
     fn cuModuleGetGlobal_v2(
         address: *mut CUdeviceptr,
         bytes: *mut usize,

@@ -1,14 +1,17 @@
 //! Loading an export's kernels.
 
 use std::{
-    ffi::{CString, c_uint, c_void},
+    ffi::{CString, c_int, c_uint, c_void},
     mem::MaybeUninit,
     ptr,
     sync::Arc,
 };
 
-use cust::sys::{CUfunction, CUmodule, CUstream};
-use warpfold_gpu_kernels::export::{Descriptor, Export};
+use cust::sys::{CUfunction, CUfunction_attribute, CUmodule, CUstream};
+use warpfold_gpu_kernels::{
+    export::{Descriptor, Export},
+    tags::gather,
+};
 
 use super::{
     context::{Context, apart_from_captures},
@@ -52,7 +55,17 @@ impl Loaded {
             let module = load_image(context, export, image)?;
             check_descriptor(&module, export, image)?;
             let functions = export.entries.iter().map(|entry| function(&module, export, entry.kernel, image));
-            Ok(Loaded { export, functions: functions.collect::<Result<_, _>>()?, wait, module })
+            let functions = functions.collect::<Result<Vec<_>, _>>()?;
+            for (&function, entry) in functions.iter().zip(export.entries) {
+                if gather::KERNELS.contains(&entry.kernel) {
+                    let most = context.facts.most_shared_bytes_per_block.saturating_sub(gather::STATIC_BYTES);
+                    let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+                    // SAFETY: a function of a module that is loaded.
+                    unsafe { driver::cuFuncSetAttribute(function, attribute as c_uint, most as c_int) }
+                        .doing(|| format!("letting {}__{} have {most} bytes", export.name, entry.kernel))?;
+                }
+            }
+            Ok(Loaded { export, functions, wait, module })
         })
     }
 

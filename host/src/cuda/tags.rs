@@ -3,7 +3,7 @@
 use std::{ptr, sync::Arc};
 
 use cust::sys::{CUdeviceptr, CUstream};
-use warpfold_gpu_kernels::tags::{FOLD_THREADS, TagParams};
+use warpfold_gpu_kernels::tags::TagParams;
 use warpfold_monoid::Monoid;
 
 use super::{
@@ -103,7 +103,7 @@ impl TagLauncher {
     /// Bytes of the chunks' values, and of all that a launch needs.
     fn workspace_bytes<Op: Monoid>(plan: &TagPlan) -> (u64, u64) {
         let values = plan.partials.saturating_mul(size_of::<Op::Acc>() as u64).next_multiple_of(256);
-        (values, values.saturating_add(plan.partials))
+        (values, values.saturating_add(plan.present))
     }
 
     /// Room for the values of `k` tags of a stream.
@@ -113,9 +113,12 @@ impl TagLauncher {
 
     /// Lays a workspace ready for one capture.
     pub(crate) fn warm_up<Op: Monoid>(&self, n: u64, k: u64) -> Result<(), Error> {
-        let plan = TagPlan::new::<Op>(n, k, &self.facts)?;
+        // Fewer items may go the other way.
+        let bytes = TagPlan::new::<Op>(n, k, &self.facts)
+            .and_then(|plan| Ok([plan, TagPlan::in_order::<Op>(n, k, &self.facts)?]))?
+            .map(|plan| Self::workspace_bytes::<Op>(&plan).1);
         let _current = self.gpu.context.enter_or_error()?;
-        let block = Block::new_zeroed(&self.gpu.context, Self::workspace_bytes::<Op>(&plan).1)?;
+        let block = Block::new_zeroed(&self.gpu.context, bytes[0].max(bytes[1]))?;
         self.gpu.tag_pool.add_spare(block);
         Ok(())
     }
@@ -164,7 +167,10 @@ impl TagLauncher {
     ) -> Result<(), Error> {
         aligned_to(tags, align_of::<T>())?;
         aligned_to(values, align_of::<Op::Item>())?;
-        let plan = TagPlan::new::<Op>(n, k, &self.facts)?;
+        let plan = match into.kept {
+            0 => TagPlan::new::<Op>(n, k, &self.facts)?,
+            _ => TagPlan::in_order::<Op>(n, k, &self.facts)?,
+        };
         let (value_bytes, bytes) = Self::workspace_bytes::<Op>(&plan);
         let gpu = &self.gpu;
         let _current = gpu.context.enter_or_error()?;
@@ -192,15 +198,10 @@ impl TagLauncher {
         // SAFETY: the parameters of this operator's kernels, whose descriptor was compared; what they point to is the caller's
         // promise and the workspace's size.
         let launched = unsafe {
-            let mut launched = Ok(());
-            if plan.grid > 0 {
-                let shape = (plan.grid, plan.block, plan.shared);
-                launched = self.loaded.launch_with(plan.kernel, shape, at, stream, true, over);
-            }
-            if plan.fold > 0 && launched.is_ok() {
-                launched = self.loaded.launch("fold", (plan.fold, FOLD_THREADS), at, stream, true, over);
-            }
-            launched
+            plan.launches.iter().try_for_each(|launch| {
+                let shape = (launch.grid, launch.block, launch.shared);
+                self.loaded.launch_with(launch.kernel, shape, at, stream, true, over)
+            })
         };
         // SAFETY: as above.
         launched.inspect_err(|_| unsafe { gpu.discard(&gpu.tag_pool, stream, captured) })

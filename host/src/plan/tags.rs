@@ -1,53 +1,164 @@
 //! The launches of a reduction by tag.
 
-use warpfold_gpu_kernels::tags::{FOLD_THREADS, TagParams, fold_tags};
+use warpfold_gpu_kernels::tags::{FOLD_THREADS, TagParams, fold_tags, gather};
 use warpfold_monoid::{
-    Monoid,
-    keyed::{LANES, TagShape, table_bytes},
+    Atomic, Monoid,
+    keyed::{LANES, TAG_STRIP, TagShape, table_bytes},
 };
 
 use super::DeviceFacts;
 use crate::Error;
 
-/// What a reduction by tag launches, and what it needs.
+/// A launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TagPlan {
-    pub(crate) shape: TagShape,
-    /// The kernel that reduces chunks, its blocks (none for no items), a block's threads and shared memory.
+pub(crate) struct TagLaunch {
     pub(crate) kernel: &'static str,
+    /// Blocks, a block's threads, and its dynamic shared memory in bytes.
     pub(crate) grid: u32,
     pub(crate) block: u32,
     pub(crate) shared: u32,
-    /// Blocks of the kernel that combines what they have.
-    pub(crate) fold: u32,
-    /// Values of chunks.
-    pub(crate) partials: u64,
 }
 
+/// What a reduction by tag launches, and what it needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TagPlan {
+    pub(crate) n: u64,
+    pub(crate) k: u64,
+    /// One after the other; none has no blocks.
+    pub(crate) launches: Vec<TagLaunch>,
+    /// Values between them, and bytes that say which of them are there.
+    pub(crate) partials: u64,
+    pub(crate) present: u64,
+    chunk: u64,
+    chunks: u64,
+    range: u64,
+    copies: u32,
+    floats: bool,
+}
+
+/// Items for each multiprocessor, at least, for which values are gathered rather than combined in order, where either will do.
+const WORTH_GATHERING: u64 = 4096;
+
+/// Ranges of tags, at most, for which blocks look at all items: where values are added; where they are combined, global memory is
+/// faster than a second look, because most change nothing there.
+const MOST_RANGES: u64 = 3;
+const MOST_COMBINED: u64 = 1;
+
+/// Copies of a block's table, at most, as a power of two: one for each lane.
+const MOST_COPIES: u32 = LANES.ilog2();
+
+/// Rows of a chunk that a block gathers, at least.
+const LEAST_ROWS: u64 = 4;
+
 impl TagPlan {
+    /// A reduction into results.
     pub(crate) fn new<Op: Monoid>(n: u64, k: u64, facts: &DeviceFacts) -> Result<TagPlan, Error> {
+        let short = n < WORTH_GATHERING * facts.multiprocessors as u64;
+        let any_way = short && TagShape::of::<Op>(n, k).ranges() == 1;
+        if !gather::serves::<Op>() || k == 0 || any_way {
+            return TagPlan::in_order::<Op>(n, k, facts);
+        }
+        TagPlan::gathered::<Op>(n, k, facts)
+    }
+
+    /// One in the order of [`TagShape`].
+    pub(crate) fn in_order<Op: Monoid>(n: u64, k: u64, facts: &DeviceFacts) -> Result<TagPlan, Error> {
         let shape = TagShape::of::<Op>(n, k);
         let units = shape.chunks.saturating_mul(shape.ranges());
         let blocks = units.div_ceil(shape.warps as u64);
         let fold = k.div_ceil(fold_tags(shape.fold_lanes()) as u64);
-        if let Some(&blocks) = [blocks, fold].iter().find(|&&blocks| blocks > facts.max_grid_x as u64) {
-            return Err(Error::GridTooLarge { n, blocks, limit: facts.max_grid_x });
-        }
         let block = shape.warps * LANES;
-        let threads = block.max(FOLD_THREADS);
-        if threads > facts.max_threads_per_block {
-            return Err(Error::BlockTooLarge { n, threads, limit: facts.max_threads_per_block });
-        }
         let table = table_bytes(shape.range, size_of::<Op::Acc>(), shape.few);
-        Ok(TagPlan {
-            shape,
-            kernel: if shape.few { "few" } else { "many" },
-            grid: blocks as u32,
-            block,
-            shared: shape.warps * table as u32,
-            fold: fold as u32,
-            partials: k * shape.chunks,
-        })
+        let first = if shape.few { "few" } else { "many" };
+        let launches = [(first, blocks, block, shape.warps * table as u32), ("fold", fold, FOLD_THREADS, 0)];
+        let partials = k * shape.chunks;
+        TagPlan {
+            n,
+            k,
+            launches: Vec::new(),
+            partials,
+            present: partials,
+            chunk: shape.chunk,
+            chunks: shape.chunks,
+            range: shape.range,
+            copies: 0,
+            floats: false,
+        }
+        .with(launches, facts)
+    }
+
+    /// One by atomic updates.
+    fn gathered<Op: Monoid>(n: u64, k: u64, facts: &DeviceFacts) -> Result<TagPlan, Error> {
+        let multiprocessors = (facts.multiprocessors as u64).max(1);
+        let most = facts.most_shared_bytes_per_block as u64;
+        let apart = facts.shared_bytes_per_multiprocessor as u64 / gather::RESIDENT as u64;
+        // As two blocks of a multiprocessor share it, but for what each takes beside.
+        let share = apart.saturating_sub(1 << 10).min(most).saturating_sub(gather::STATIC_BYTES as u64);
+        let alone = most.saturating_sub(gather::STATIC_BYTES as u64);
+        let (entry, least_entry) =
+            (gather::entry_bytes::<Op>(true) as u64, gather::entry_bytes::<Op>(false) as u64);
+        let (room, entry, resident) = if k * entry <= share {
+            (share, entry, gather::RESIDENT as u64)
+        } else if k * entry <= alone {
+            (alone, entry, 1)
+        } else if k * least_entry <= share {
+            (share, least_entry, gather::RESIDENT as u64)
+        } else {
+            (alone, least_entry, 1)
+        };
+        let fits = (room / entry / 16 * 16).max(1);
+        let ranges = k.div_ceil(fits);
+        let combined = matches!(Op::ATOMIC, Atomic::Combine);
+        let scattered = ranges > if combined { MOST_COMBINED } else { MOST_RANGES };
+        let range = if scattered { k } else { k.div_ceil(ranges) };
+        let ranges = k.div_ceil(range);
+        let copies = if scattered { 0 } else { (room / (range * entry)).max(1).ilog2().min(MOST_COPIES) };
+        let (kernel, threads) = match resident {
+            _ if scattered => ("scatter", gather::SCATTER_THREADS),
+            1 => (gather::KERNELS[1], gather::LONE_THREADS),
+            _ => (gather::KERNELS[0], gather::threads::<Op>()),
+        };
+        let resident = if scattered { gather::RESIDENT as u64 } else { resident };
+        let share = n.div_ceil((multiprocessors * resident / ranges).max(1));
+        // A block's own share of the tags is to be less work than its items.
+        let chunk = share
+            .max(LEAST_ROWS * threads as u64 * TAG_STRIP)
+            .max(if scattered { 0 } else { 2 * range })
+            .next_multiple_of(TAG_STRIP);
+        let chunk = chunk.min(gather::MOST_ITEMS);
+        let chunks = n.div_ceil(chunk);
+        let shared = if scattered { 0 } else { (range << copies) * entry };
+        let simple = k.div_ceil(gather::SIMPLE_THREADS as u64).min(8 * multiprocessors);
+        let simple = |kernel| (kernel, simple, gather::SIMPLE_THREADS, 0);
+        let launches = [
+            simple("clear"),
+            (kernel, chunks * ranges, threads, (shared as u32).next_multiple_of(16)),
+            simple("settle"),
+        ];
+        let floats = entry > least_entry;
+        TagPlan { n, k, launches: Vec::new(), partials: k, present: 0, chunk, chunks, range, copies, floats }
+            .with(launches, facts)
+    }
+
+    /// The same with those of these launches that have blocks.
+    fn with<const N: usize>(
+        mut self,
+        launches: [(&'static str, u64, u32, u32); N],
+        facts: &DeviceFacts,
+    ) -> Result<TagPlan, Error> {
+        let n = self.n;
+        for (kernel, blocks, block, shared) in launches {
+            if blocks > facts.max_grid_x as u64 {
+                return Err(Error::GridTooLarge { n, blocks, limit: facts.max_grid_x });
+            }
+            if block > facts.max_threads_per_block {
+                return Err(Error::BlockTooLarge { n, threads: block, limit: facts.max_threads_per_block });
+            }
+            if blocks > 0 {
+                self.launches.push(TagLaunch { kernel, grid: blocks as u32, block, shared });
+            }
+        }
+        Ok(self)
     }
 
     /// The parameters of its kernels.
@@ -56,16 +167,18 @@ impl TagPlan {
         TagParams {
             tags: place(at.tags),
             values: place(at.values).cast(),
-            n: self.shape.n,
+            n: self.n,
             output: place(at.output).cast(),
             partials: place(at.partials).cast(),
             present: place(at.present),
             first_bad: place(at.first_bad).cast(),
-            chunk: self.shape.chunk,
-            k: self.shape.k as u32,
-            chunks: self.shape.chunks as u32,
-            range: self.shape.range as u32,
+            chunk: self.chunk,
+            k: self.k as u32,
+            chunks: self.chunks as u32,
+            range: self.range as u32,
             width: at.width,
+            copies: self.copies,
+            floats: self.floats as u32,
             base: at.base,
             kept: place(at.kept).cast(),
             held: place(at.held),

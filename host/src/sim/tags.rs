@@ -2,10 +2,7 @@
 
 use std::ptr;
 
-use warpfold_gpu_kernels::{
-    export::Export,
-    tags::{FOLD_THREADS, TagParams},
-};
+use warpfold_gpu_kernels::{export::Export, tags::TagParams};
 use warpfold_monoid::Monoid;
 use warpfold_simt::sim::Buffer;
 
@@ -69,9 +66,25 @@ impl TagSimulator {
         into: impl FnOnce(&mut Places),
     ) -> Result<Option<u64>, Error> {
         let n = values.len() as u64;
-        let plan = TagPlan::new::<Op>(n, k, &self.facts)?;
+        let mut at = Places {
+            tags: tags.as_ptr().expose_provenance(),
+            width: T::WIDTH,
+            values: values.as_ptr().expose_provenance(),
+            output: 0,
+            partials: 0,
+            present: 0,
+            first_bad: 0,
+            base,
+            kept: 0,
+            held: 0,
+        };
+        into(&mut at);
+        let plan = match at.kept {
+            0 => TagPlan::new::<Op>(n, k, &self.facts)?,
+            _ => TagPlan::in_order::<Op>(n, k, &self.facts)?,
+        };
         let mut partials = Room::filled(plan.partials, bytes_of(&op.identity()))?;
-        let mut present = Room::filled(plan.partials, bytes_of(&0_u8))?;
+        let mut present = Room::filled(plan.present, bytes_of(&0_u8))?;
         let mut first_bad = Room::filled(1, bytes_of(&u64::MAX))?;
         buffers.extend([
             Buffer::read_only("tags", tags),
@@ -80,32 +93,15 @@ impl TagSimulator {
             present.buffer("present"),
             first_bad.buffer("first_bad"),
         ]);
-        let mut at = Places {
-            tags: tags.as_ptr().expose_provenance(),
-            width: T::WIDTH,
-            values: values.as_ptr().expose_provenance(),
-            output: 0,
-            partials: partials.address(),
-            present: present.address(),
-            first_bad: first_bad.address(),
-            base,
-            kept: 0,
-            held: 0,
-        };
-        into(&mut at);
+        (at.partials, at.present, at.first_bad) =
+            (partials.address(), present.address(), first_bad.address());
         let params = plan.params(op, &at);
         let options = self.bodies.options(buffers);
         let params = ptr::from_ref(&params).cast();
-        // SAFETY: the parameters of this operator's kernels; the plan gives them what their documentation asks for.
-        unsafe {
-            if plan.grid > 0 {
-                let name = Name { kernel: plan.kernel, grid: plan.grid, block: plan.block, n };
-                self.bodies.launch_with(&name, plan.shared as usize, &options, params)?;
-            }
-            if plan.fold > 0 {
-                let name = Name { kernel: "fold", grid: plan.fold, block: FOLD_THREADS, n };
-                self.bodies.launch(&name, &options, params)?;
-            }
+        for launch in &plan.launches {
+            let name = Name { kernel: launch.kernel, grid: launch.grid, block: launch.block, n };
+            // SAFETY: the parameters of this operator's kernels; the plan gives them what their documentation asks for.
+            unsafe { self.bodies.launch_with(&name, launch.shared as usize, &options, params)? };
         }
         Ok(first_bad.first_u64().filter(|&index| index != u64::MAX))
     }

@@ -17,12 +17,12 @@ struct Access {
     epoch: u32,
     clock: u32,
     thread: u32,
-    /// An addition, which needs no order among its like.
-    adds: bool,
+    /// An update, which needs no order among its like.
+    update: Option<AccessKind>,
     site: Option<Source>,
 }
 
-const NEVER: Access = Access { epoch: 0, clock: 0, thread: 0, adds: false, site: None };
+const NEVER: Access = Access { epoch: 0, clock: 0, thread: 0, update: None, site: None };
 
 /// What an access does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,7 @@ pub(super) enum AccessKind {
     Read,
     Write,
     Add,
+    Update,
 }
 
 /// The accesses to one byte that a later one may conflict with.
@@ -196,8 +197,8 @@ impl BlockMemory {
         let (warp, lane) = (thread as usize / 32, thread as usize % 32);
         let known = &self.clocks[warp][lane];
         let (epoch, first_epoch) = (self.epoch, self.first_epoch);
-        let adds = kind == AccessKind::Add;
-        let me = Access { epoch, clock: known[lane], thread, adds, site: Some(site) };
+        let update = Some(kind).filter(|kind| matches!(kind, AccessKind::Add | AccessKind::Update));
+        let me = Access { epoch, clock: known[lane], thread, update, site: Some(site) };
         let ordered = |before: &Access| {
             before.epoch != epoch
                 || before.thread == thread
@@ -206,10 +207,10 @@ impl BlockMemory {
         let race =
             |other: &Access, wrote| Err(Conflict::Race { thread: other.thread, wrote, site: other.site });
         for byte in &mut self.bytes[offset..offset + bytes] {
-            if !(ordered(&byte.write) || adds && byte.write.adds) {
+            if !(ordered(&byte.write) || update.is_some() && byte.write.update == update) {
                 return race(&byte.write, true);
             }
-            if adds && byte.write.epoch < first_epoch {
+            if update.is_some() && byte.write.epoch < first_epoch {
                 return Err(Conflict::Unwritten);
             }
             if kind != AccessKind::Read {

@@ -227,6 +227,7 @@ fn shared_access<T: Plain>(ptr: *const T, len: usize, index: usize, kind: Access
         AccessKind::Read => ("Shared::read", false),
         AccessKind::Write => ("Shared::write", true),
         AccessKind::Add => ("Shared::add", true),
+        AccessKind::Update => ("Shared::update", true),
     };
     context.step(call, site);
     if index >= len {
@@ -269,12 +270,53 @@ pub(crate) unsafe fn shared_write<T: Plain>(ptr: *mut T, len: usize, index: usiz
     unsafe { write(current(), ptr.add(index), value) }
 }
 
+/// What several threads may add to at once in shared memory.
+pub trait Counters: Plain {
+    fn plus(self, other: Self) -> Self;
+}
+
+impl Counters for u32 {
+    fn plus(self, other: Self) -> Self {
+        self.wrapping_add(other)
+    }
+}
+
+impl Counters for u64 {
+    fn plus(self, other: Self) -> Self {
+        self.wrapping_add(other)
+    }
+}
+
+impl Counters for f64 {
+    fn plus(self, other: Self) -> Self {
+        self + other
+    }
+}
+
+/// What several threads may update at once in shared memory.
+pub trait Exchanges: Plain + Eq {}
+impl Exchanges for u32 {}
+impl Exchanges for u64 {}
+
 #[track_caller]
-pub(crate) unsafe fn shared_add(ptr: *mut u32, len: usize, index: usize, value: u32) {
+pub(crate) unsafe fn shared_add<T: Counters>(ptr: *mut T, len: usize, index: usize, value: T) {
     shared_access(ptr, len, index, AccessKind::Add, Location::caller());
     let place = ptr.wrapping_add(index);
     // SAFETY: within the array and written, as just checked; one simulated thread runs at a time.
-    unsafe { write(current(), place, place.read().wrapping_add(value)) }
+    unsafe { write(current(), place, place.read().plus(value)) }
+}
+
+#[track_caller]
+pub(crate) unsafe fn shared_update<T: Exchanges>(
+    ptr: *mut T,
+    len: usize,
+    index: usize,
+    new: impl Fn(T) -> T,
+) {
+    shared_access(ptr, len, index, AccessKind::Update, Location::caller());
+    let place = ptr.wrapping_add(index);
+    // SAFETY: as above.
+    unsafe { write(current(), place, new(place.read())) }
 }
 
 // Global memory.

@@ -637,6 +637,24 @@ fn additions_to_shared_memory_race_with_other_accesses_alone() {
         }
     });
     assert!(counted.is_ok(), "{counted:?}");
+    let updated = run(|thread, counts| {
+        // SAFETY: the same.
+        unsafe {
+            counts.update(0, |most| most.max(thread));
+            thread::sync_threads();
+            assert_eq!(counts.read(0), 63);
+        }
+    });
+    assert!(updated.is_ok(), "{updated:?}");
+    // SAFETY: broken on purpose: updates and additions are not in order among each other.
+    let fault = run(|thread, counts| unsafe {
+        if thread == 1 {
+            counts.update(0, |most| most + 1);
+        } else {
+            counts.add(0, 1);
+        }
+    });
+    assert!(matches!(fault.unwrap_err().kind, FaultKind::SharedRace { .. }));
     // SAFETY: broken on purpose, as the simulator is to find.
     let fault = run(|thread, counts| unsafe {
         counts.add(0, 1);
