@@ -43,4 +43,6 @@ scan_kernels! {
 const _: () = {
     #[unsafe(export_name = "compose_i32_scan__forward__allow_stack")]
     static COMPOSE_I32: u32 = 16;
+    #[unsafe(export_name = "compose_i32_scan__reverse__allow_stack")]
+    static COMPOSE_I32_REVERSE: u32 = 8;
 };
