@@ -10,21 +10,15 @@
 // each of whose sums is compared with the host's.
 
 #include <cub/block/block_reduce.cuh>
-#include <cub/version.cuh>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
 
-namespace {
+#include "common.cuh"
 
-void check(cudaError_t code, const char* what, int line) {
-    if (code == cudaSuccess) return;
-    std::fprintf(stderr, "line %d: %s: %s (%s)\n", line, what, cudaGetErrorString(code), cudaGetErrorName(code));
-    std::exit(1);
-}
-#define CHECK(call) check((call), #call, __LINE__)
+namespace {
 
 constexpr int kSet = 1024;
 constexpr int kTrials = 50;
@@ -99,27 +93,19 @@ struct Bench {
 }  // namespace
 
 int main() {
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-        std::printf("skipped: no GPU\n");
-        return 0;
-    }
-    cudaDeviceProp properties{};
-    CHECK(cudaGetDeviceProperties(&properties, 0));
     Bench bench;
-    bench.blocks = properties.multiProcessorCount;
+    bench.blocks = begin("cycles a set, means");
+    if (bench.blocks == 0) return 0;
     const size_t sets = size_t(bench.blocks) * kTrials;
     bench.items.resize(sets * kSet);
     bench.expected.resize(sets);
     for (size_t i = 0; i < bench.items.size(); ++i) {
-        bench.items[i] = int(unsigned(i) * 0x9e3779b1u >> 7) - (1 << 24);
+        bench.items[i] = value(i);
         bench.expected[i / kSet] = int(unsigned(bench.expected[i / kSet]) + unsigned(bench.items[i]));
     }
     CHECK(cudaMalloc(&bench.sets, bench.items.size() * sizeof(int)));
     CHECK(cudaMalloc(&bench.cycles, sets * sizeof(unsigned long long)));
     CHECK(cudaMalloc(&bench.other, kOtherBytes));
-    std::printf("# card: %s, %d multiprocessors; CUB %d.%d.%d\n", properties.name, bench.blocks, CUB_VERSION / 100000,
-                CUB_VERSION / 100 % 1000, CUB_VERSION % 100);
     std::printf("kernel,threads,memory,cycles\n");
     for (const bool from_l2 : {true, false}) {
         bench.rows<cub::BLOCK_REDUCE_RAKING>("cub_raking", from_l2);

@@ -25,14 +25,9 @@
 #include <string>
 #include <vector>
 
-namespace {
+#include "common.cuh"
 
-void check(cudaError_t code, const char* what, int line) {
-    if (code == cudaSuccess) return;
-    std::fprintf(stderr, "line %d: %s: %s (%s)\n", line, what, cudaGetErrorString(code), cudaGetErrorName(code));
-    std::exit(1);
-}
-#define CHECK(call) check((call), #call, __LINE__)
+namespace {
 
 // --- what is allocated once -------------------------------------------------------------------------------------
 

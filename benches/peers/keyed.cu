@@ -15,14 +15,9 @@
 #include <cstdlib>
 #include <vector>
 
-namespace {
+#include "common.cuh"
 
-void check(cudaError_t code, const char* what, int line) {
-    if (code == cudaSuccess) return;
-    std::fprintf(stderr, "line %d: %s: %s (%s)\n", line, what, cudaGetErrorString(code), cudaGetErrorName(code));
-    std::exit(1);
-}
-#define CHECK(call) check((call), #call, __LINE__)
+namespace {
 
 constexpr int kKeys = 16;
 constexpr int kKeyBits = 4;
@@ -95,7 +90,7 @@ void measure(int blocks, bool uniform) {
     std::vector<int> keys(n), items(n), expected(size_t(sets) * kKeys), found(expected.size());
     for (size_t i = 0; i < n; ++i) {
         keys[i] = uniform ? int((unsigned(i) * 0x9e3779b1u) >> 28) : 11;
-        items[i] = int((unsigned(i) * 0x9e3779b1u) >> 7) - (1 << 24);
+        items[i] = value(i);
         int& sum = expected[i / kThreads * kKeys + keys[i]];
         sum = int(unsigned(sum) + unsigned(items[i]));
     }
@@ -140,16 +135,11 @@ void measure_sizes(int blocks, bool uniform) {
 }  // namespace
 
 int main() {
-    cudaDeviceProp card{};
-    CHECK(cudaGetDeviceProperties(&card, 0));
-    int driver = 0;
-    CHECK(cudaDriverGetVersion(&driver));
-    std::printf("# card: %s, %d multiprocessors; driver CUDA %d.%d; CUB %d.%d.%d; cycles of a set, means\n", card.name,
-                card.multiProcessorCount, driver / 1000, driver % 1000 / 10, CUB_MAJOR_VERSION, CUB_MINOR_VERSION,
-                CUB_SUBMINOR_VERSION);
+    const int blocks = begin("cycles of a set, means");
+    if (blocks == 0) return 0;
     std::printf("kernel,keys,threads,cycles\n");
     for (bool uniform : {true, false}) {
-        measure_sizes<true>(card.multiProcessorCount, uniform);
-        measure_sizes<false>(card.multiProcessorCount, uniform);
+        measure_sizes<true>(blocks, uniform);
+        measure_sizes<false>(blocks, uniform);
     }
 }

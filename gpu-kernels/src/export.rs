@@ -911,7 +911,14 @@ macro_rules! __segment_bounds {
         )
     };
     ($op:ty, tiles) => {
-        $crate::export::resident::<$op>($crate::segments::THREADS, 4)
+        $crate::export::crowded::<$op>(
+            $crate::segments::THREADS,
+            6,
+            $crate::export::resident::<$op>(
+                $crate::segments::THREADS,
+                if <$op as $crate::monoid::Monoid>::ANY_ORDER { 6 } else { 4 },
+            ),
+        )
     };
     ($op:ty, units) => {
         $crate::export::crowded::<$op>(
@@ -1028,9 +1035,6 @@ macro_rules! __segment_body {
         $crate::segments::irregular::tiles::<$op, { $crate::__vector!($op) }>(
             $params,
             $crate::__tile!(),
-            $crate::simt::shared!([$crate::segments::irregular::Listed; $crate::segments::irregular::TILE_SEGMENTS]),
-            $crate::simt::shared!([u64; $crate::block::SHARED]),
-            $crate::simt::shared!([u64; 1]),
         )
     };
     ($op:ty, units, $params:expr) => {

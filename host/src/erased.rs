@@ -118,7 +118,7 @@ heads! {
     1 RowHead: RowParams, chunks_a_block;
     2 ColumnHead: ColumnParams, tiles;
     3 GatherHead: GatherParams, reduced;
-    4 IrregularHead: IrregularParams, padding;
+    4 IrregularHead: IrregularParams, follows;
 }
 
 /// The operator of a head.

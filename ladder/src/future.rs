@@ -80,7 +80,7 @@ fn of_segments<Op: Exported>(gpu: &Gpu, prefix: &str, report: &mut Report) -> Re
                 shared: room_bytes::<Op::Acc>(threads as usize),
                 params: Params::Parts(PartsParams { of, parts }),
             };
-            row("parts", "loop_in_map", threads, parts, Plan::of(&bench, Some(length), vec![step]))?;
+            row("parts", "loop_in_map", threads, parts, Plan::of(&bench, Some([m, length]), vec![step]))?;
         }
     }
     Ok(())

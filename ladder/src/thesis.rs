@@ -9,12 +9,15 @@
 //! | table | rows |
 //! | --- | --- |
 //! | `segments` | all strategies over m; one segment is the reduction of an array, chapter 4 |
-//! | `chunks` | one segment, cut among numbers of groups around what the card holds at once (5.2.2's tail effect); the first step alone is `raw_us` |
-//! | `combine` | one segment, by how a group combines its values: what divergence costs |
+//! | `left_out` | a call would take longer than two seconds; twice the time of half as long segments |
+//! | `chunks` | one segment, cut among numbers of groups around what the card holds at once (5.2.2's tail effect); the first step alone, without its transpose, is `raw_us` |
+//! | `combine` | one segment, by how a group combines its values: what divergence costs; the first step alone is `raw_us` |
 //!
 //! Strategies are named after their kernels. `large` takes as many groups as the card holds at once, and where order matters chunks
-//! that are powers of two, transposed; `large_chunk_1` a thread for each item; `scan` is the baseline, by groups of 256. There is no
-//! row of `loop_in_map` where a thread would take more than 2^18 items, none of `large` with large groups for the most segments.
+//! that are powers of two, transposed; `large_chunk_1` a thread for each item, where that is another thing; `scan` is the baseline.
+//! `loop_in_map` of up to 128 segments, which are a single group, has rows of groups of 256 alone. In `chunks`, where order matters,
+//! zeros fill the last chunks up, since rows are transposed whole: `groups * group * chunk` items. A call that takes longer than
+//! 0.1 s is timed once.
 //!
 //! `thesis_chooser.csv` has what a choice after listing 5.4 loses against the best of `large`, `small` and `loop_in_map` with groups of
 //! 256: the mean (geometric) and the worst of the quotients over m. Thresholds are `thesis` (segments up to half a group are short,
@@ -35,6 +38,9 @@ use crate::{
 
 /// Microseconds of a sample.
 const SAMPLE: f64 = 2e3;
+
+/// What would take longer, in microseconds, is not called.
+const TOO_LONG: f64 = 2e6;
 
 /// Group sizes of the tables.
 const GROUPS: [u32; 4] = [128, 256, 512, 1024];
@@ -127,8 +133,8 @@ pub struct Bench<'a, Op: Exported> {
 /// A reduction, of one launch or more, that can be called again and again.
 pub struct Plan<'a, Op: Exported> {
     bench: &'a Bench<'a, Op>,
-    /// How wide the array is transposed, if it is.
-    turn: Option<u64>,
+    /// As how many rows of how many items the array is transposed, if it is.
+    turn: Option<[u64; 2]>,
     /// What is launched: kernel, blocks, threads, bytes of shared memory, parameters.
     steps: Vec<Step<'a, Op>>,
 }
@@ -156,10 +162,17 @@ pub enum Params<Op: Exported> {
 
 impl<'a, Op: Exported> Bench<'a, Op> {
     pub fn new(gpu: &'a Gpu, log: u32) -> Result<Self, Failure> {
+        Self::padded(gpu, log, 0)
+    }
+
+    /// With so many zeros behind the items.
+    fn padded(gpu: &'a Gpu, log: u32, zeros: usize) -> Result<Self, Failure> {
         let n = 1_usize << log;
-        let host = small_values(n);
+        let mut host = small_values(n);
+        host.resize(n + zeros, 0);
         let copies = gpu.rotation(&host)?;
-        let turned = copies.iter().map(|_| gpu.zeros(n)).collect::<Result<_, _>>()?;
+        let turned = copies.iter().map(|_| gpu.zeros(n + zeros)).collect::<Result<_, _>>()?;
+        host.truncate(n);
         Ok(Bench {
             gpu,
             n: n as u64,
@@ -218,7 +231,7 @@ impl<'a, Op: Exported> Bench<'a, Op> {
         if groups > 1 {
             steps.push(self.second(segments, groups, threads)?);
         }
-        Ok(Plan { bench: self, turn: (loading == TRANSPOSED).then_some(chunk), steps })
+        Ok(Plan { bench: self, turn: (loading == TRANSPOSED).then_some([self.n / chunk, chunk]), steps })
     }
 
     /// The second step: few partial values share a group, as many as half of one or more have a group.
@@ -248,7 +261,7 @@ impl<'a, Op: Exported> Bench<'a, Op> {
         let mut params = self.params(segments);
         params.loading = loading;
         let blocks = segments.div_ceil(of_group);
-        let turn = (loading == TRANSPOSED).then_some(params.length);
+        let turn = (loading == TRANSPOSED).then_some([segments, params.length]);
         let steps = vec![Step { kernel, blocks, threads, shared, params: Params::Reduce(params) }];
         Plan { bench: self, turn, steps }
     }
@@ -297,8 +310,16 @@ impl<'a, Op: Exported> Bench<'a, Op> {
 }
 
 impl<'a, Op: Exported> Plan<'a, Op> {
-    pub fn of(bench: &'a Bench<'a, Op>, turn: Option<u64>, steps: Vec<Step<'a, Op>>) -> Self {
+    pub fn of(bench: &'a Bench<'a, Op>, turn: Option<[u64; 2]>, steps: Vec<Step<'a, Op>>) -> Self {
         Plan { bench, turn, steps }
+    }
+
+    /// Of one segment that is transposed: with the zeros behind the items, so that there are so many chunks.
+    fn padded(mut self, chunks: u64) -> Self {
+        if let (Some([rows, chunk]), Params::Reduce(params)) = (&mut self.turn, &mut self.steps[0].params) {
+            (*rows, params.length) = (chunks, chunks * *chunk);
+        }
+        self
     }
 
     /// Launches what reduces copy `number` of the array, and if `turns`, transposes it before.
@@ -306,10 +327,10 @@ impl<'a, Op: Exported> Plan<'a, Op> {
         let bench = self.bench;
         let copy = number % bench.copies.len();
         let mut items: *const i32 = bench.copies[copy].ptr();
-        if let Some(width) = self.turn {
+        if let Some([height, width]) = self.turn {
             let to = bench.turned[copy].ptr();
             if turns {
-                bench.transposer.run(items, to, bench.n / width, width)?;
+                bench.transposer.run(items, to, height, width)?;
             }
             items = to;
         }
@@ -354,11 +375,11 @@ impl<'a, Op: Exported> Plan<'a, Op> {
         Ok([raw, last])
     }
 
-    /// The first step's time, and that of all.
+    /// The time of the first step alone, and that of all with the transpose.
     pub fn first_and_all(&self, what: &str, expected: &[i32]) -> Result<[f64; 2], Failure> {
         self.check(what, expected)?;
         let gpu = self.bench.gpu;
-        let first = gpu.time_for(SAMPLE, &|number| self.call(number, true, 1))?;
+        let first = gpu.time_for(SAMPLE, &|number| self.call(number, false, 1))?;
         Ok([first, gpu.time_for(SAMPLE, &|number| self.call(number, true, self.steps.len()))?])
     }
 
@@ -389,7 +410,10 @@ pub fn run(gpu: &Gpu) -> Result<(), Failure> {
         segments::<Sum<i32>>(gpu, log, &mut report, &mut chooser)?;
         segments::<Ordered<Sum<i32>>>(gpu, log, &mut report, &mut chooser)?;
         segments::<MaxSegmentSum<i32>>(gpu, log, &mut report, &mut chooser)?;
-        chunks(gpu, log, &mut report)?;
+        chunks::<Sum<i32>>(gpu, log, &mut report)?;
+        chunks::<Ordered<Sum<i32>>>(gpu, log, &mut report)?;
+        chunks::<MaxSegmentSum<i32>>(gpu, log, &mut report)?;
+        combine(gpu, log, &mut report)?;
     }
     report.finish()?;
     let columns = "op,log2_n,thresholds,many,short,mean,worst";
@@ -412,10 +436,12 @@ fn segments<Op: Exported>(
 ) -> Result<(), Failure> {
     let bench = Bench::<Op>::new(gpu, log)?;
     let mut times = Times::new();
-    for log_m in (0..=log).step_by(2) {
+    // What a thread a segment takes, of the last number of segments.
+    let mut by_threads = 0.0;
+    for log_m in (0..=log).rev() {
         let (m, length) = (1_u64 << log_m, bench.n >> log_m);
         let expected = oracles::<Op>(&bench.host, m as usize);
-        let mut of_choice = [None; 3];
+        let (mut of_choice, mut of_length) = ([None; 3], 0.0);
         let mut row = |strategy: &str, threads: u32, groups: u64, chunk: u64, plan: Plan<Op>| {
             let what = format!("{}, {m} of {length}, {strategy}, {threads}", Op::NAME);
             let [raw, last] = plan.times(&what, &expected)?;
@@ -431,14 +457,13 @@ fn segments<Op: Exported>(
                     _ => {}
                 }
             }
-            Ok::<(), Failure>(())
+            Ok::<f64, Failure>(last)
         };
         for threads in GROUPS {
             let size = threads as u64;
             let shared = room_bytes::<Op::Acc>(threads as usize);
             // As many groups as the card holds at once.
-            let large = bench.kernel("large")?;
-            let hint = large.resident_with(threads, shared)? as u64 * gpu.multiprocessors as u64;
+            let hint = held::<Op>(gpu, threads)?;
             let (mut groups, mut chunk) = split(m, length, size, hint);
             let mut loading = STRIDED;
             if !Op::COMMUTATIVE {
@@ -464,15 +489,24 @@ fn segments<Op: Exported>(
                 let plan = bench.single(bench.kernel("small")?, m, (threads, of_group), CONTIGUOUS, shared);
                 row("small", threads, 1, 1, plan)?;
             }
-            // One thread after a million items, or so, takes too long to be waited for.
-            if m >= 1 << 6 && length <= 1 << 18 {
+            // Where one group has all segments its size is of no interest.
+            if (m > GROUPS[0].into() || threads == CHOICE) && 2.0 * by_threads <= TOO_LONG {
                 let plan = bench.single(bench.kernel("loop_in_map")?, m, (threads, size), TRANSPOSED, 0);
-                row("loop_in_map", threads, 1, length, plan)?;
+                let last = row("loop_in_map", threads, 1, length, plan)?;
+                if threads == CHOICE {
+                    of_length = last;
+                }
             }
-            if threads == CHOICE {
-                row("scan", threads, 1, 1, bench.scan(m, threads)?)?;
-            }
+            row("scan", threads, 1, 1, bench.scan(m, threads)?)?;
         }
+        if 2.0 * by_threads > TOO_LONG {
+            of_length = 2.0 * by_threads;
+            report.row(format_args!(
+                "left_out,{},{log},{log_m},loop_in_map,{CHOICE},1,{length},{of_length:.0},{of_length:.0}",
+                Op::NAME
+            ));
+        }
+        by_threads = of_length;
         times.push((m, of_choice));
     }
     let n = bench.n;
@@ -509,41 +543,74 @@ fn regret(times: &Times, n: u64, at: Thresholds) -> Option<[f64; 2]> {
     Some([(logs / times.len() as f64).exp(), worst])
 }
 
-/// One segment: by the number of groups, and by how groups combine.
-fn chunks(gpu: &Gpu, log: u32, report: &mut Report) -> Result<(), Failure> {
+/// Numbers of groups of so many threads, around what the card holds at once.
+fn group_counts(held: u64, most: u64) -> Vec<u64> {
+    let mut counts = vec![
+        held / 4,
+        held / 2,
+        held - 1,
+        held,
+        held + 1,
+        held + held / 8,
+        held + held / 2,
+        2 * held,
+        2 * held + 1,
+        4 * held,
+        16 * held,
+    ];
+    counts.retain(|groups| *groups < most);
+    counts.push(most);
+    counts
+}
+
+/// How many groups of so many threads the card holds at once.
+fn held<Op: Exported>(gpu: &Gpu, threads: u32) -> Result<u64, Failure> {
+    let shared = room_bytes::<Op::Acc>(threads as usize);
+    let large = gpu.kernel(Op::MODULE, "large")?;
+    Ok(large.resident_with(threads, shared)? as u64 * gpu.multiprocessors as u64)
+}
+
+/// One segment, by the number of groups.
+fn chunks<Op: Exported>(gpu: &Gpu, log: u32, report: &mut Report) -> Result<(), Failure> {
+    let n = 1_u64 << log;
+    let mut shapes = Vec::new();
+    for threads in GROUPS {
+        let size = u64::from(threads);
+        for groups in group_counts(held::<Op>(gpu, threads)?, n.div_ceil(size)) {
+            shapes.push((threads, groups, n.div_ceil(groups * size)));
+        }
+    }
+    let most = shapes.iter().map(|(threads, groups, chunk)| u64::from(*threads) * groups * chunk).max();
+    let zeros = if Op::COMMUTATIVE { 0 } else { most.unwrap_or(n) - n };
+    let bench = Bench::<Op>::padded(gpu, log, zeros as usize)?;
+    let expected = oracles::<Op>(&bench.host, 1);
+    for (threads, groups, chunk) in shapes {
+        let loading = match (Op::COMMUTATIVE, chunk) {
+            (true, _) => STRIDED,
+            (false, 1) => CONTIGUOUS,
+            _ => TRANSPOSED,
+        };
+        let plan = bench.large("large", 1, threads, (groups, chunk), loading)?;
+        let plan = plan.padded(groups * u64::from(threads));
+        let [first, all] =
+            plan.first_and_all(&format!("{}, {groups} groups of {threads}", Op::NAME), &expected)?;
+        report.row(format_args!(
+            "chunks,{},{log},0,large,{threads},{groups},{chunk},{first:.2},{all:.2}",
+            Op::NAME
+        ));
+    }
+    Ok(())
+}
+
+/// One segment, by how groups combine.
+fn combine(gpu: &Gpu, log: u32, report: &mut Report) -> Result<(), Failure> {
     let bench = Bench::<Sum<i32>>::new(gpu, log)?;
     let expected = oracles::<Sum<i32>>(&bench.host, 1);
     for threads in GROUPS {
-        let shared = room_bytes::<i32>(threads as usize);
-        let held = bench.kernel("large")?.resident_with(threads, shared)? as u64 * gpu.multiprocessors as u64;
-        let most = bench.n.div_ceil(threads as u64);
-        let counts = [
-            held / 4,
-            held / 2,
-            held - 1,
-            held,
-            held + 1,
-            held + held / 8,
-            held + held / 2,
-            2 * held,
-            2 * held + 1,
-            4 * held,
-            16 * held,
-            most,
-        ];
-        for groups in counts {
-            if groups > most {
-                continue;
-            }
-            let chunk = bench.n.div_ceil(groups * threads as u64);
-            let plan = bench.large("large", 1, threads, (groups, chunk), STRIDED)?;
-            let [first, all] = plan.first_and_all(&format!("{groups} groups of {threads}"), &expected)?;
-            report
-                .row(format_args!("chunks,sum,{log},0,large,{threads},{groups},{chunk},{first:.2},{all:.2}"));
-        }
+        let (held, most) = (held::<Sum<i32>>(gpu, threads)?, bench.n.div_ceil(u64::from(threads)));
         for name in ["large", "large_interleaved", "large_compact", "large_shuffles"] {
             for groups in [held.min(most), most] {
-                let chunk = bench.n.div_ceil(groups * threads as u64);
+                let chunk = bench.n.div_ceil(groups * u64::from(threads));
                 let plan = bench.large(name, 1, threads, (groups, chunk), STRIDED)?;
                 let what = format!("{name}, {groups} groups of {threads}");
                 let [first, all] = plan.first_and_all(&what, &expected)?;
@@ -574,6 +641,12 @@ mod tests {
         assert_eq!(found[1], 3.0);
         // Not measured.
         assert_eq!(regret(&times, n, Thresholds { many: 1, short: 0 }), None);
+    }
+
+    #[test]
+    fn groups_are_counted_up_to_one_for_each_item_of_a_thread() {
+        assert_eq!(group_counts(8, 1000), [2, 4, 7, 8, 9, 9, 12, 16, 17, 32, 128, 1000]);
+        assert_eq!(group_counts(8, 9), [2, 4, 7, 8, 9]);
     }
 
     #[test]

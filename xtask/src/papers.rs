@@ -7,7 +7,7 @@
 //! | `record NAME` | where the record is, and its card, driver and command |
 //! | `get RECORD.COLUMN COLUMN=VALUE ...` | the number in the one row that is meant |
 //! | `ratio QUERY / QUERY` | a quotient of two such |
-//! | `check QUERY < QUERY` | nothing; a sentence next to it is wrong if it does not hold, and then there is no page |
+//! | `check QUERY < QUERY` | nothing; a sentence next to it is wrong if it does not hold, and then there is no page; a query may have a factor, `1.1 * QUERY` |
 //! | `table NAME`, `figure NAME TEXT` | a table; a chart, with a description |
 //! | `peak`, `limit`, `copy` | bandwidths of the card, in GB/s |
 
@@ -29,8 +29,13 @@ use crate::workspace::Workspace;
 /// What an H200 SXM's memory moves at most, in GB/s, says NVIDIA's data sheet.
 const PEAK: f64 = 4800.0;
 
-/// Records beside those of the ladder: of what a plain read and a plain copy take, and of the library's scan.
-const OTHERS: [&str; 2] = ["operators", "scan"];
+/// Records beside those of the ladder: of what a plain read and a plain copy take, of the library's scan, and of its strategies for
+/// segments.
+const OTHERS: [(&str, &str); 3] = [
+    ("operators", "2026-11-28-operators.csv"),
+    ("scan", "2026-11-28-scan.csv"),
+    ("segments", "2026-11-28-segments-last-steps.csv"),
+];
 
 /// Sections, with the records without which each is left out.
 const SECTIONS: [(&str, &[&str]); 14] = [
@@ -46,7 +51,7 @@ const SECTIONS: [(&str, &[&str]); 14] = [
     (include_str!("papers/moderngpu.md"), &["moderngpu"]),
     (include_str!("papers/one_array.md"), &["one_array"]),
     (include_str!("papers/scans.md"), &["scans"]),
-    (include_str!("papers/counts.md"), &["counts"]),
+    (include_str!("papers/counts.md"), &["counts", "counts_more"]),
     (include_str!("papers/errata.md"), &[]),
 ];
 
@@ -171,7 +176,15 @@ impl Page<'_> {
             }
             "check" => {
                 let (less, more) = rest.split_once(" < ").context("a comparison of two")?;
-                let (less, more) = (number(less)?, number(more)?);
+                let scaled = |text: &str| -> Result<f64> {
+                    match text.split_once(" * ") {
+                        Some((factor, query)) => {
+                            Ok(factor.trim().parse::<f64>().context("a factor")? * number(query)?)
+                        }
+                        None => number(text),
+                    }
+                };
+                let (less, more) = (scaled(less)?, scaled(more)?);
                 if less >= more {
                     bail!("{less} is not less than {more}: the text around it needs another look");
                 }
@@ -221,9 +234,15 @@ mod tests {
         assert_eq!(charts, files.len() - 1, "a chart in {FIGURES} that the page does not have");
     }
 
-    /// Every module that lists errata is in the page's list, and every kernel module is on the page.
+    /// Every module that lists errata is in the page's list, and every kernel is on the page and in the simulator's tests.
     #[test]
-    fn the_page_names_every_module_of_the_ladder() {
+    fn the_page_names_every_kernel_of_the_ladder() {
+        let tests = fs::read_dir(root().join("gpu-kernels/tests/simulator"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        let of_ladder =
+            |path: &std::path::PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("ladder");
+        let tests: String = tests.filter(of_ladder).map(|path| fs::read_to_string(path).unwrap()).collect();
         let errata = include_str!("papers/errata.md");
         let page: String = SECTIONS.iter().map(|section| section.0).collect();
         for entry in fs::read_dir(root().join("gpu-kernels/src/ladder")).unwrap() {
@@ -236,8 +255,21 @@ mod tests {
                     "the errata of {file} are not in the list"
                 );
             }
-            if !["mod.rs", "pass.rs"].contains(&file) {
-                assert!(page.contains(&format!("ladder/{file}")), "{file} is not on the page");
+            if ["mod.rs", "pass.rs"].contains(&file) {
+                continue;
+            }
+            assert!(page.contains(&format!("ladder/{file}")), "{file} is not on the page");
+            // Kernels stand at the left margin; `cta_reduce` runs as part of `reduce`.
+            let kernels = module.lines().filter_map(|line| line.strip_prefix("pub unsafe fn "));
+            for kernel in kernels.filter_map(|line| line.split(['<', '(']).next()) {
+                assert!(page.contains(&format!("`{kernel}")), "{kernel} of {file} is not on the page");
+                let runs = |line: &str| {
+                    line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == kernel)
+                };
+                assert!(
+                    kernel == "cta_reduce" || tests.lines().any(runs),
+                    "no test in the simulator names {kernel} of {file}"
+                );
             }
         }
     }
@@ -277,6 +309,8 @@ mod tests {
         assert_eq!(fill("{{ratio a.us n=2 / a.us n=1}}").unwrap(), "2.00");
         assert!(fill("{{record a}}").unwrap().ends_with("of 2026-11-28. Card: X."));
         assert!(fill("{{check a.us n=2 < a.us n=1}}").is_err());
+        assert_eq!(fill("x\n{{check a.us n=2 < 2.1 * a.us n=1}}\n").unwrap(), "x\n");
+        assert!(fill("{{check a.us n=2 < 1.9 * a.us n=1}}").is_err());
         assert!(fill("{{get a.us n=3}}").is_err());
         assert!(fill("{{nothing}}").is_err());
     }

@@ -150,8 +150,7 @@ fn all(
     examples(workspace, steps, projects, Some(&cuda))
 }
 
-/// Checks the projects in examples/, as someone does who has only the published crates: without a device toolchain, then
-/// with.
+/// Checks the projects in examples/, as someone does who has only the published crates: with a device toolchain where there is one.
 fn examples(
     workspace: &Workspace,
     steps: &mut Steps,
@@ -168,23 +167,25 @@ fn examples(
                 command
             };
             let clippy = ["clippy", "--workspace", "--all-targets"];
-            if cuda.is_none() {
+            let test = ["test", "--no-fail-fast", "--workspace"];
+            let Some(cuda) = cuda else {
                 log.run(cargo(&clippy).args(["--", "-Dwarnings"]))?;
-            }
-            log.run_tests(&mut cargo(&["test", "--no-fail-fast", "--workspace"]))?;
-            let Some(cuda) = cuda else { return Ok(()) };
+                log.run_tests(&mut cargo(&test))?;
+                return Ok(());
+            };
+            // Without the feature it has to compile. Tests and lints are those with it, which adds code and takes none away.
+            log.run(cargo(&["clippy", "--workspace"]).args(["--", "-Dwarnings"]))?;
             // Their build scripts look for ptxas where any outside project does; the built-in operators are tested
             // elsewhere.
             let with_cuda = |command: &mut Command| {
-                cuda.lint(command).env(ptxas::VARIABLE, &cuda.ptxas);
+                cuda.lint(command.args(["--features", "cuda"])).env(ptxas::VARIABLE, &cuda.ptxas);
             };
-            // The feature adds code and takes none away.
             let mut lints = cargo(&clippy);
-            with_cuda(lints.args(["--features", "cuda", "--", "-Dwarnings"]));
-            log.run(&mut lints)?;
-            let mut test = cargo(&["test", "--no-fail-fast", "--workspace", "--tests", "--features", "cuda"]);
-            with_cuda(&mut test);
-            log.run_tests(&mut test)?;
+            with_cuda(&mut lints);
+            log.run(lints.args(["--", "-Dwarnings"]))?;
+            let mut tests = cargo(&test);
+            with_cuda(&mut tests);
+            log.run_tests(&mut tests)?;
             log.note(cuda.verdict());
             Ok(())
         })?;

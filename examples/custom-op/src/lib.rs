@@ -17,8 +17,7 @@ pub use custom_op_kernels as ops;
 use warpfold::module::Kernels;
 
 /// The chapter on operators of one's own: its examples are compiled and run.
-// The build script's dependency, which one of them shows, is not one of theirs.
-#[cfg(all(doctest, not(feature = "cuda")))]
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/custom-operators.md")]
 mod chapter {}
 

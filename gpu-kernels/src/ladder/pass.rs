@@ -42,13 +42,7 @@ impl<Op: Monoid> PassParams<Op> {
     #[inline(always)]
     pub unsafe fn value_inside(&self, i: u64) -> Op::Acc {
         // SAFETY: the caller's promise.
-        unsafe {
-            if self.items.is_null() {
-                global::load(self.values.wrapping_add(i as usize))
-            } else {
-                self.op.lift(global::load(self.items.wrapping_add(i as usize)), i)
-            }
-        }
+        unsafe { value_at(&self.op, self.items, self.values, i) }
     }
 
     /// Writes a block's value.
@@ -60,5 +54,27 @@ impl<Op: Monoid> PassParams<Op> {
     pub unsafe fn put(&self, block: u32, value: Op::Acc) {
         // SAFETY: the caller's promise.
         unsafe { global::store(self.results.wrapping_add(block as usize), value) }
+    }
+}
+
+/// The item at a place, lifted; if there are none, the value there.
+///
+/// # Safety
+///
+/// The one that is read is readable.
+#[inline(always)]
+pub(super) unsafe fn value_at<Op: Monoid>(
+    op: &Op,
+    items: *const Op::Item,
+    values: *const Op::Acc,
+    i: u64,
+) -> Op::Acc {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if items.is_null() {
+            global::load(values.wrapping_add(i as usize))
+        } else {
+            op.lift(global::load(items.wrapping_add(i as usize)), i)
+        }
     }
 }

@@ -32,6 +32,8 @@ use warpfold_simt::{
     warp::{FULL, shuffle_up, sync_warp},
 };
 
+use super::pass::value_at;
+
 /// Items of a tile.
 pub const TILE: usize = 512;
 
@@ -70,13 +72,7 @@ impl<Op: Monoid> LadderParams<Op> {
             return self.op.identity();
         }
         // SAFETY: below `n`.
-        unsafe {
-            if self.items.is_null() {
-                global::load(self.values.wrapping_add(i as usize))
-            } else {
-                self.op.lift(global::load(self.items.wrapping_add(i as usize)), i)
-            }
-        }
+        unsafe { value_at(&self.op, self.items, self.values, i) }
     }
 
     /// Writes the result of a tile's place, and the tile's value where that is the last place.

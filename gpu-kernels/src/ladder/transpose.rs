@@ -147,25 +147,8 @@ pub unsafe fn tiles<T: Plain, const DIM: usize, const ROWS: usize>(
 /// The whole grid of [`blocks`] calls, blocks of `DIM * DIM` threads; `height` is at most `DIM`. The rest as for [`tiles`].
 #[inline(always)]
 pub unsafe fn low_height<T: Plain, const DIM: usize>(params: &TransposeParams<T>, tile: Shared<T>) {
-    let (height, thread) = (params.height as u32, thread_idx_x());
-    let dim = DIM as u32;
-    let pieces = dim / height;
-    let left = block_idx_x() as u64 * dim as u64 * pieces as u64;
-    let (column, row) = (thread % dim, thread / dim);
-    // SAFETY: elements that there are; each slot is one thread's before the barrier and one thread's behind it.
-    unsafe {
-        let (x, y) = (left + (column + row % pieces * dim) as u64, row / pieces);
-        if x < params.width && y < height {
-            let from = params.input.wrapping_add((y as u64 * params.width + x) as usize);
-            tile.write((row * (dim + 1) + column) as usize, global::load(from));
-        }
-        sync_threads();
-        let (x, y) = (left + (row + column % pieces * dim) as u64, column / pieces);
-        if x < params.width && y < height {
-            let to = params.output.wrapping_add((x * params.height + y as u64) as usize);
-            global::store(to, tile.read((column * (dim + 1) + row) as usize));
-        }
-    }
+    // SAFETY: the caller's promise.
+    unsafe { low::<T, DIM, true>(params, tile) }
 }
 
 /// Few columns: `DIM / width` pieces of `DIM` rows stand beside each other in a tile.
@@ -175,23 +158,42 @@ pub unsafe fn low_height<T: Plain, const DIM: usize>(params: &TransposeParams<T>
 /// The whole grid of [`blocks`] calls, blocks of `DIM * DIM` threads; `width` is at most `DIM`. The rest as for [`tiles`].
 #[inline(always)]
 pub unsafe fn low_width<T: Plain, const DIM: usize>(params: &TransposeParams<T>, tile: Shared<T>) {
-    let (width, thread) = (params.width as u32, thread_idx_x());
-    let dim = DIM as u32;
-    let pieces = dim / width;
-    let top = block_idx_x() as u64 * dim as u64 * pieces as u64;
+    // SAFETY: the caller's promise.
+    unsafe { low::<T, DIM, false>(params, tile) }
+}
+
+/// [`low_height`] if there are few rows, else [`low_width`], which is the way back.
+///
+/// # Safety
+///
+/// As for these.
+#[inline(always)]
+unsafe fn low<T: Plain, const DIM: usize, const FEW_ROWS: bool>(
+    params: &TransposeParams<T>,
+    tile: Shared<T>,
+) {
+    let (few, many) = if FEW_ROWS { (params.height, params.width) } else { (params.width, params.height) };
+    let (dim, thread, few) = (DIM as u32, thread_idx_x(), few as u32);
+    let pieces = dim / few;
+    let first = block_idx_x() as u64 * dim as u64 * pieces as u64;
     let (column, row) = (thread % dim, thread / dim);
+    // Places on the long side and on the short one, of neighbours that lie along the long side, or along the short one.
+    let along = (first + (column + row % pieces * dim) as u64, row / pieces);
+    let across = (first + (row + column % pieces * dim) as u64, column / pieces);
+    let in_long_rows = |(x, y): (u64, u32)| (y as u64 * many + x) as usize;
+    let in_short_rows = |(x, y): (u64, u32)| (x * few as u64 + y as u64) as usize;
+    let is_there = |(x, y): (u64, u32)| x < many && y < few;
     // SAFETY: elements that there are; each slot is one thread's before the barrier and one thread's behind it.
     unsafe {
-        let (x, y) = (column / pieces, top + (row + column % pieces * dim) as u64);
-        if x < width && y < params.height {
-            let from = params.input.wrapping_add((y * params.width + x as u64) as usize);
-            tile.write((row * (dim + 1) + column) as usize, global::load(from));
+        let (at, from) =
+            if FEW_ROWS { (along, in_long_rows(along)) } else { (across, in_short_rows(across)) };
+        if is_there(at) {
+            tile.write((row * (dim + 1) + column) as usize, global::load(params.input.wrapping_add(from)));
         }
         sync_threads();
-        let (x, y) = (row / pieces, top + (column + row % pieces * dim) as u64);
-        if x < width && y < params.height {
-            let to = params.output.wrapping_add((x as u64 * params.height + y) as usize);
-            global::store(to, tile.read((column * (dim + 1) + row) as usize));
+        let (at, to) = if FEW_ROWS { (across, in_short_rows(across)) } else { (along, in_long_rows(along)) };
+        if is_there(at) {
+            global::store(params.output.wrapping_add(to), tile.read((column * (dim + 1) + row) as usize));
         }
     }
 }

@@ -4,15 +4,17 @@
 //! so many segments, long ones into [units](Unit) of a chunk. So the time depends on the number of items and of segments,
 //! and not on how they are distributed.
 
+use core::mem::offset_of;
+
 use warpfold_monoid::{
-    Monoid, Plain, Sum,
+    Monoid, Plain,
     tree::{VECTORS_A_GROUP, vector_len},
 };
 use warpfold_simt::{
     global, grid,
     hint::nounroll,
     shared::Shared,
-    thread::{block_idx_x, grid_dim_x, sync_threads, sync_threads_or, thread_idx_x},
+    thread::{block_idx_x, sync_threads, thread_idx_x},
     warp::{FULL, warp_vote_all},
 };
 
@@ -21,13 +23,12 @@ use super::{
     tile::{self, TILE_BYTES, Word},
 };
 use crate::{
-    block,
     device::{self, ReduceParams},
     lanes::Reach,
 };
 
 /// The most segments in a tile.
-pub const TILE_SEGMENTS: usize = (1 << BITS) - 1;
+pub const TILE_SEGMENTS: usize = 1023;
 
 /// The most items of a segment in a tile: what a warp folds in one go, and a quarter of a tile.
 pub const fn tile_limit(item_bytes: usize) -> u64 {
@@ -47,6 +48,9 @@ pub const fn short_limit(item_bytes: usize) -> u64 {
 /// Groups of the longest such segment.
 const SHORT_GROUPS: u64 = 8;
 
+/// Warps of a block.
+pub const WARPS: usize = THREADS as usize / 32;
+
 /// Neighbouring segments whose items lie one behind the other.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,14 +59,104 @@ pub struct Tile {
     pub segment: u64,
     /// The first item.
     pub start: u64,
+    /// Where its part of the list begins, which has each of its segments.
+    pub listed: u64,
+    /// Where its tasks begin that are not among the first.
+    pub task: u64,
     /// Items.
     pub items: u32,
     /// Segments.
     pub segments: u32,
+    /// Segments of more groups than one: the first in the list.
+    pub shared: u32,
+    /// Their tasks. What is left of the list is taken 32 at a time, a lane each.
+    pub tasks: u32,
+    /// The first task of each warp: to be found without a look at the rest.
+    pub first: [Task; WARPS],
 }
 
 // SAFETY: repr(C), no padding.
 unsafe impl Plain for Tile {}
+
+/// A segment of a tile: which it is, and where in the tile its items lie.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listed(u64);
+
+// SAFETY: a word.
+unsafe impl Plain for Listed {}
+
+/// Bits of a number of items in a tile.
+const PLACE_BITS: u32 = TILE_BYTES.ilog2() + 1;
+
+impl Listed {
+    /// Segment number `segment`, counted from the tile's first, with `n` items from number `first` of the tile on.
+    pub const fn new(segment: u32, first: u32, n: u32) -> Self {
+        Listed((segment as u64) << 32 | (n << PLACE_BITS | first) as u64)
+    }
+
+    /// Its number, counted from the tile's first.
+    #[inline(always)]
+    pub const fn segment(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    /// Its first item, counted from the tile's.
+    #[inline(always)]
+    pub const fn first(self) -> u32 {
+        self.0 as u32 & ((1 << PLACE_BITS) - 1)
+    }
+
+    /// Its items.
+    #[inline(always)]
+    pub const fn n(self) -> u32 {
+        self.0 as u32 >> PLACE_BITS
+    }
+}
+
+const _: () = assert!(tile_limit(1) < 1 << (32 - PLACE_BITS));
+
+/// What a warp does at once: segments that have equally many groups of lanes, neighbours in the list.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task(u32);
+
+// SAFETY: a word.
+unsafe impl Plain for Task {}
+
+impl Task {
+    /// `count` segments, of `1 << class` groups each, from place `place` of the tile's part of the list on.
+    pub const fn new(place: u32, class: u32, count: u32) -> Self {
+        Task(place << 16 | class << 8 | count)
+    }
+
+    /// Where in the tile's part of the list they begin.
+    #[inline(always)]
+    pub const fn place(self) -> u32 {
+        self.0 >> 16
+    }
+
+    /// The logarithm of the number of groups of each.
+    #[inline(always)]
+    pub const fn class(self) -> u32 {
+        self.0 >> 8 & 0xff
+    }
+
+    /// How many segments there are, at most 32 groups in all.
+    #[inline(always)]
+    pub const fn count(self) -> u32 {
+        self.0 & 0xff
+    }
+}
+
+/// The class of a segment of `n` items of that size: the logarithm of its number of groups, at most 5 in a tile.
+pub const fn class(n: u32, item_bytes: usize) -> u32 {
+    let groups = n.div_ceil(vector_len(item_bytes) as u32 * VECTORS_A_GROUP as u32);
+    if groups < 2 { 0 } else { 32 - (groups - 1).leading_zeros() }
+}
+
+/// Numbers of groups that a segment in a tile may have: 1, 2, 4, 8, 16, 32.
+pub const CLASSES: usize = 6;
 
 /// One chunk of a segment.
 #[repr(C)]
@@ -99,274 +193,175 @@ pub struct IrregularParams<Op: Monoid> {
     pub input: *const Op::Item,
     /// Items in it.
     pub len: u64,
-    /// Where each segment begins.
-    pub begins: *const u64,
-    /// Where each segment ends.
-    pub ends: *const u64,
     /// Where the results go.
     pub output: *mut Op::Output,
     /// The tiles, for [`tiles`].
     pub tiles: *const Tile,
+    /// Their segments: a tile's side by side, those of one class in a row.
+    pub listed: *const Listed,
+    /// What their warps do.
+    pub tasks: *const Task,
     /// The units, for [`units`].
     pub units: *const Unit,
-    /// How many of either.
-    pub count: u64,
     /// Values of chunks, for [`units`].
     pub partials: *mut Op::Acc,
     /// How many chunks of each segment of several are done: 0 before and after every launch; for [`units`].
     pub tickets: *mut u32,
     /// Threads that share a chunk, for [`units`].
     pub groups: u32,
-    /// Nothing.
-    pub padding: u32,
+    /// Does another kernel of the same reduction come before this one? 1, or 0.
+    pub follows: u32,
     /// The operator.
     pub op: Op,
 }
 
-/// A segment of a tile, in the order of classes. Small, so that many blocks have room for their lists.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Listed {
-    extent: Extent,
-    /// Its number, counted from the tile's first.
-    segment: u32,
-}
-
-// SAFETY: repr(C), no padding.
-unsafe impl Plain for Listed {}
-
-/// Where in a tile a segment's items lie.
-#[repr(transparent)]
-#[derive(Clone, Copy, Debug)]
-struct Extent(u32);
-
-/// Bits of a place in a tile.
-const PLACE_BITS: u32 = TILE_BYTES.ilog2();
-
-const _: () = assert!(TILE_BYTES.is_power_of_two() && tile_limit(1) < 1 << (32 - PLACE_BITS));
-
-impl Extent {
-    /// None.
-    const NONE: Extent = Extent(0);
-
-    /// `n` items from number `first` of the tile on, which has no more items than bytes.
-    #[inline(always)]
-    fn new(first: u32, n: u32) -> Self {
-        Extent(n << PLACE_BITS | first)
-    }
-
-    /// Its first item, counted from the tile's.
-    #[inline(always)]
-    fn first(self) -> u32 {
-        self.0 & ((1 << PLACE_BITS) - 1)
-    }
-
-    /// Its items.
-    #[inline(always)]
-    fn n(self) -> u32 {
-        self.0 >> PLACE_BITS
-    }
-}
-
-/// Numbers of groups that a segment in a tile may have: 1, 2, 4, 8, 16, 32.
-const CLASSES: usize = 6;
-
-/// Bits of one class's count among those of all classes in one number.
-const BITS: u32 = 10;
-
-const _: () = assert!(CLASSES * BITS as usize <= 64);
-
-/// Segments that each thread sorts into classes.
-const SORTED: usize = TILE_SEGMENTS.div_ceil(THREADS as usize);
-
-/// Tiles of short segments, a block each.
+/// Tiles of short segments, a block each: staged in shared memory as they lie, and folded from there by warps, each of which has
+/// segments of one class at a time, so that its lanes do the same. Which those are is part of the tables.
 ///
 /// # Safety
 ///
-/// Blocks of [`THREADS`]; what the tables say is true: every segment of a tile lies within its items, which are readable,
-/// at most [`TILE_BYTES`], and of at most [`tile_limit`] items; results are writable. `list` has [`TILE_SEGMENTS`] slots,
-/// `sums` one a warp, `last` one.
+/// A block of [`THREADS`] for each tile; what the tables say is true: every segment of a tile is in its part of the list and in one of its tasks,
+/// and lies within its items, which are readable, at most [`TILE_BYTES`], and of at most [`tile_limit`] items; results are
+/// writable.
 #[inline(always)]
-pub unsafe fn tiles<Op: Monoid, const V: usize>(
-    params: &IrregularParams<Op>,
-    words: Shared<Word>,
-    list: Shared<Listed>,
-    sums: Shared<u64>,
-    last: Shared<u64>,
-) {
-    grid::wait_for_previous();
+pub unsafe fn tiles<Op: Monoid, const V: usize>(params: &IrregularParams<Op>, words: Shared<Word>) {
+    begin(params);
     let thread = thread_idx_x();
-    let mut next = block_idx_x() as u64;
-    while next < params.count {
+    let (warp, lane) = (thread / 32, thread % 32);
+    let at = params.tiles.wrapping_add(block_idx_x() as usize);
+    // SAFETY: a tile, whose warps have a first task each, be it an empty one.
+    let first = unsafe {
+        let firsts = at.cast::<Task>().wrapping_add(offset_of!(Tile, first) / size_of::<Task>());
+        global::load(firsts.wrapping_add(warp as usize))
+    };
+    // SAFETY: the same tile.
+    let Tile { segment, start, listed, task: rest, items, segments, shared, tasks, .. } =
+        unsafe { global::load(at) };
+    let listed = params.listed.wrapping_add(listed as usize);
+    let rest = params.tasks.wrapping_add(rest as usize);
+    // Task number `number`, if there is one.
+    let task_at = |number: u32| {
+        if number < tasks {
+            if number < WARPS as u32 {
+                return first;
+            }
+            // SAFETY: below the number of tasks; the first ones are elsewhere.
+            return unsafe { global::load(rest.wrapping_add(number as usize - WARPS)) };
+        }
+        let place = shared + 32 * (number - tasks);
+        Task::new(place, 0, if place < segments { (segments - place).min(32) } else { 0 })
+    };
+    let mut number = warp;
+    let mut task = task_at(number);
+    // What the first task is about is asked for along with the items.
+    // SAFETY: a task of the tile.
+    let mut mine = unsafe { part_of(listed, task, lane) };
+    // SAFETY: the whole block; the items fit.
+    let tile = unsafe {
+        tile::Tile::fill::<V>(params.input.wrapping_add(start as usize), items, thread, THREADS, words)
+    };
+    let output = params.output.wrapping_add(segment as usize);
+    sync_threads();
+    while task.count() > 0 {
         nounroll();
-        // SAFETY: a tile.
-        let Tile { segment, start, items, segments } =
-            unsafe { global::load(params.tiles.wrapping_add(next as usize)) };
-        // SAFETY: the whole block; the items fit.
-        let tile = unsafe {
-            tile::Tile::fill::<V>(params.input.wrapping_add(start as usize), items, thread, THREADS, words)
-        };
-        // Which of this thread's segments are of which class: a count for each class, in one number.
-        let mut found = [Extent::NONE; SORTED];
-        let mut counts = 0_u64;
-        let mut i = 0;
-        while i < SORTED {
-            let s = thread + i as u32 * THREADS;
-            if s < segments {
-                let at = (segment + s as u64) as usize;
-                // SAFETY: a segment of the tile.
-                let (begin, end) = unsafe {
-                    (global::load(params.begins.wrapping_add(at)), global::load(params.ends.wrapping_add(at)))
-                };
-                let n = (end - begin) as u32;
-                if n == 0 {
-                    // SAFETY: one thread a segment.
-                    unsafe {
-                        let op = operator(&params.op, at as u64, true);
-                        global::store(params.output.wrapping_add(at), op.finish_empty());
-                    }
-                } else {
-                    found[i] = Extent::new(begin.wrapping_sub(start) as u32, n);
-                    counts += 1 << (class::<V>(n) * BITS);
-                }
-            }
-            i += 1;
-        }
-        // Where a thread holds all lanes of any of them, there is nothing to sort.
-        if sync_threads_or((counts >> BITS != 0) as u32) == 0 {
-            let mut i = 0;
-            while i < SORTED {
-                let (first, n) = (found[i].first(), found[i].n());
-                if n > 0 {
-                    let s = thread + i as u32 * THREADS;
-                    let op = &operator(&params.op, segment + s as u64, true);
-                    let in_words = tile.in_words::<V>(n) && first.is_multiple_of(V as u32);
-                    // SAFETY: a segment of the tile, written before the barrier.
-                    let acc = unsafe { tile::group_value::<Op, V>(op, &tile, first, n, 0, 1, in_words) };
-                    // SAFETY: one thread a segment.
-                    unsafe {
-                        let at = (segment + s as u64) as usize;
-                        global::store(params.output.wrapping_add(at), op.finish(acc));
-                    }
-                }
-                i += 1;
-            }
-            next += grid_dim_x() as u64;
-            if next < params.count {
-                sync_threads();
-            }
-            continue;
-        }
-        // SAFETY: the whole block; the slots are free.
-        let before = unsafe { block::scan_exclusive(&Sum::<u64>::new(), counts, None, sums) };
-        let before = before.unwrap_or(0);
-        if thread == THREADS - 1 {
-            // SAFETY: one thread; read before the last barrier.
-            unsafe { last.write(0, before + counts) };
-        }
-        sync_threads();
-        // SAFETY: written before the barrier.
-        let totals = unsafe { last.read(0) };
-        let count = |all: u64, class: u32| (all >> (class * BITS)) as u32 & ((1 << BITS) - 1);
-        // The largest first: then the threads of every segment stand at a multiple of their number.
-        let mut taken = before;
-        let mut i = 0;
-        while i < SORTED {
-            let n = found[i].n();
-            if n > 0 {
-                let class = class::<V>(n);
-                let mut place = count(taken, class);
-                let mut larger = CLASSES as u32 - 1;
-                while larger > class {
-                    nounroll();
-                    place += count(totals, larger);
-                    larger -= 1;
-                }
-                taken += 1 << (class * BITS);
-                let s = thread + i as u32 * THREADS;
-                // SAFETY: a place for each segment that is not empty.
-                unsafe { list.write(place as usize, Listed { extent: found[i], segment: s }) };
-            }
-            i += 1;
-        }
-        sync_threads();
-        let mut most = 0;
-        let mut threads = 0;
-        let mut class = 0;
-        while class < CLASSES as u32 {
-            let here = count(totals, class);
-            threads += here << class;
-            if here > 0 {
-                most = class;
-            }
-            class += 1;
-        }
-        let mut pass = 0;
-        while pass < threads {
-            nounroll();
-            // Whose segment's is this thread? Classes from the largest on, each with so many threads.
-            let mut left = pass + thread;
-            let there = left < threads;
-            let mut class = most;
-            let mut place = 0;
-            while there && left >= count(totals, class) << class {
-                nounroll();
-                left -= count(totals, class) << class;
-                place += count(totals, class);
-                class -= 1;
-            }
-            let groups = 1 << class;
-            let group = left & (groups - 1);
-            let mut listed = Listed { extent: Extent::NONE, segment: 0 };
-            if there {
-                // SAFETY: written before the barrier.
-                listed = unsafe { list.read((place + (left >> class)) as usize) };
-            }
-            let Listed { extent, segment: s } = listed;
-            let (first, n) = (extent.first(), extent.n());
-            let op = &operator(&params.op, segment + s as u64, there);
-            let whole = tile.in_words::<V>(n) && first.is_multiple_of(V as u32);
-            // SAFETY: the whole warp is here.
-            let in_words = unsafe { warp_vote_all(FULL, whole || !there) };
-            let mut acc = op.identity();
-            if there {
-                // SAFETY: a segment of the tile, written before the barrier.
-                acc = unsafe { tile::group_value::<Op, V>(op, &tile, first, n, group, groups, in_words) };
-            }
-            if most > 0 {
-                let present = tile::present::<Op, V>(n, groups, in_words);
-                // SAFETY: the whole warp is here; segments stand at multiples of their number of threads.
-                acc = unsafe { tile::combine_groups(op, acc, group, groups, present, 1 << most) };
-            }
-            if group == 0 && there {
-                // SAFETY: one thread a segment.
-                unsafe {
-                    let at = (segment + s as u64) as usize;
-                    global::store(params.output.wrapping_add(at), op.finish(acc));
-                }
-            }
-            pass += THREADS;
-        }
-        next += grid_dim_x() as u64;
-        if next < params.count {
-            sync_threads();
+        let (class, now) = (task.class(), mine);
+        let there = lane >> class < task.count();
+        // What the next task is about is asked for before this one is done.
+        number += WARPS as u32;
+        task = task_at(number);
+        // SAFETY: a task of the tile.
+        mine = unsafe { part_of(listed, task, lane) };
+        let op = &operator(&params.op, segment + now.segment() as u64, there);
+        // SAFETY: the whole warp is here; a segment of the tile, written before the barrier.
+        let result = unsafe { fold::<Op, V>(op, &tile, now, class, lane, there) };
+        if lane & ((1 << class) - 1) == 0 && there {
+            // SAFETY: one thread a segment.
+            unsafe { global::store(output.wrapping_add(now.segment() as usize), result) };
         }
     }
-    let_next_start();
+    end(params);
 }
 
-/// The class of a segment of `n` items, at least 1: the logarithm of its number of groups.
+/// What comes first in a kernel of several that do one reduction and overlap. Only the first of them waits for what is ahead of it in
+/// the stream: when another starts, all blocks of those before it are done or in [`end`], and so that has ended.
 #[inline(always)]
-fn class<const V: usize>(n: u32) -> u32 {
-    let groups = n.div_ceil(V as u32 * VECTORS_A_GROUP as u32);
-    32 - (groups - 1).leading_zeros()
+fn begin<Op: Monoid>(params: &IrregularParams<Op>) {
+    if params.follows == 0 {
+        grid::wait_for_previous();
+    }
+}
+
+/// What comes last: a kernel ends only after those before it, so that who waits for the last of them waits for all.
+#[inline(always)]
+fn end<Op: Monoid>(params: &IrregularParams<Op>) {
+    let_next_start();
+    if params.follows != 0 {
+        grid::wait_for_previous();
+    }
+}
+
+/// The segment of a task that a lane has a part in; one without items where there is none.
+///
+/// # Safety
+///
+/// The task is one of a tile whose list this is.
+#[inline(always)]
+unsafe fn part_of(listed: *const Listed, task: Task, lane: u32) -> Listed {
+    let number = lane >> task.class();
+    if number < task.count() {
+        // SAFETY: one of the task's segments.
+        unsafe { global::load(listed.wrapping_add((task.place() + number) as usize)) }
+    } else {
+        Listed::new(0, 0, 0)
+    }
+}
+
+/// The result of a segment of `1 << class` groups, in the first of as many lanes.
+///
+/// # Safety
+///
+/// The whole warp calls, with the same class; `listed` is a segment of the tile, which has been written, and a barrier lies since.
+#[inline(always)]
+unsafe fn fold<Op: Monoid, const V: usize>(
+    op: &Op,
+    tile: &tile::Tile<Op::Item>,
+    listed: Listed,
+    class: u32,
+    lane: u32,
+    there: bool,
+) -> Op::Output {
+    let (first, n) = (listed.first(), listed.n());
+    let whole = tile.in_words::<V>(n) && first.is_multiple_of(V as u32);
+    // SAFETY: the whole warp is here.
+    let in_words = unsafe { warp_vote_all(FULL, whole || !there) };
+    let mut acc = op.identity();
+    if class == 0 {
+        if n == 0 {
+            return op.finish_empty();
+        }
+        // SAFETY: the caller's promise.
+        acc = unsafe { tile::group_value::<Op, V>(op, tile, first, n, 0, 1, in_words) };
+        return op.finish(acc);
+    }
+    let groups = 1 << class;
+    // SAFETY: the class is not 0, and at most 5.
+    unsafe { core::hint::assert_unchecked(groups > 1) };
+    let group = lane & (groups - 1);
+    if n > 0 {
+        // SAFETY: the caller's promise.
+        acc = unsafe { tile::group_value::<Op, V>(op, tile, first, n, group, groups, in_words) };
+    }
+    let present = tile::present::<Op, V>(n, groups, in_words);
+    // SAFETY: the whole warp is here; segments stand at multiples of their number of threads.
+    acc = unsafe { tile::combine_groups(op, acc, group, groups, present) };
+    op.finish(acc)
 }
 
 /// Chunks of long segments of one class, a block each.
 ///
 /// # Safety
 ///
-/// `count` blocks of `max(groups, 32)` threads; what the table says is true: the units' items are readable, their chunks and the
+/// A block of `max(groups, 32)` threads for each unit; what the table says is true: the units' items are readable, their chunks and the
 /// groups are those of the segments' [`Shape`](warpfold_monoid::tree::Shape)s; results are writable; partials and tickets
 /// belong to this launch alone. `shared` has a slot a warp.
 #[inline(always)]
@@ -374,7 +369,7 @@ pub unsafe fn units<Op: Monoid, const V: usize, const U: usize>(
     params: &IrregularParams<Op>,
     shared: Shared<Op::Acc>,
 ) {
-    grid::wait_for_previous();
+    begin(params);
     // SAFETY: a unit.
     let unit = unsafe { global::load(params.units.wrapping_add(block_idx_x() as usize)) };
     let array = ReduceParams {
@@ -418,5 +413,5 @@ pub unsafe fn units<Op: Monoid, const V: usize, const U: usize>(
         // SAFETY: the whole block; one more chunk is done.
         unsafe { rows::finish_chunks(&array, 1) };
     }
-    let_next_start();
+    end(params);
 }

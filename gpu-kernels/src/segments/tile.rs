@@ -155,7 +155,8 @@ const fn is_word<T, const V: usize>() -> bool {
 /// # Safety
 ///
 /// The tile's items have been written, and a barrier lies since; `in_words` only if [`Tile::in_words`] says so and
-/// `first` is a multiple of `n`; `n` items are at most `4 * V` for each group.
+/// `first` is a multiple of `n`; `n` items are at most `4 * V` for each group, and more than half as many where there are several
+/// groups, as the canonical tree has it.
 #[inline(always)]
 pub unsafe fn group_value<Op: Monoid, const V: usize>(
     op: &Op,
@@ -245,43 +246,54 @@ pub unsafe fn group_value<Op: Monoid, const V: usize>(
             j += 1;
         }
     } else {
-        // Every lane has an item in a whole round, and some have one more in what is left.
-        let mut start = 0;
-        while start + stride <= n {
-            nounroll();
-            let at = start + mine;
-            let items: [Op::Item; V] = core::array::from_fn(|slot| item(at + slot as u32));
-            let mut slot = 0;
-            while slot < V {
-                let index = at as u64 + slot as u64;
-                acc[slot] = if start == 0 {
-                    op.lift(items[slot], index)
-                } else {
-                    op.push(acc[slot], items[slot], index)
-                };
-                slot += 1;
+        let mut at = mine;
+        if groups > 1 {
+            // More than half of the items that so many groups can hold are there: two rounds are whole.
+            let mut j = 0;
+            while j < 2 {
+                let items: [Op::Item; V] = core::array::from_fn(|slot| item(at + slot as u32));
+                let mut slot = 0;
+                while slot < V {
+                    let index = at as u64 + slot as u64;
+                    acc[slot] = if j == 0 {
+                        op.lift(items[slot], index)
+                    } else {
+                        op.push(acc[slot], items[slot], index)
+                    };
+                    slot += 1;
+                }
+                at += stride;
+                j += 1;
             }
-            start += stride;
-        }
-        let at = start + mine;
-        if at < n {
+        } else {
             let mut slot = 0;
             while slot < V {
                 let i = at + slot as u32;
                 if i < n {
-                    acc[slot] = if start == 0 {
-                        op.lift(item(i), i as u64)
-                    } else {
-                        op.push(acc[slot], item(i), i as u64)
-                    };
+                    acc[slot] = op.lift(item(i), i as u64);
                 }
                 slot += 1;
             }
+            at += stride;
+        }
+        while at < n {
+            nounroll();
+            let mut slot = 0;
+            while slot < V {
+                let i = at + slot as u32;
+                if i < n {
+                    acc[slot] = op.push(acc[slot], item(i), i as u64);
+                }
+                slot += 1;
+            }
+            at += stride;
         }
     }
-    // Where there are several groups, each has all its lanes: `n` is more than twice the lanes.
-    let lanes = if groups == 1 { Some(n.min(width)) } else { None };
-    lanes::combine_slots(op, acc, group, lanes)
+    // Where there are several groups, each has all its lanes.
+    if groups > 1 {
+        return lanes::combine_slots(op, acc, group, None);
+    }
+    lanes::combine_slots(op, acc, group, Some(n.min(width)))
 }
 
 /// How many groups have a value in [`group_value`].
@@ -296,12 +308,12 @@ pub fn present<Op: Monoid, const V: usize>(n: u32, groups: u32, in_words: bool) 
     }
 }
 
-/// Combines the values of each segment's neighbouring lanes of a warp; the result is in the first of them. Segments that
-/// share a warp may have different `groups`, none more than `most`.
+/// Combines the values of each segment's `groups` neighbouring lanes of a warp, of which the first `present` have one; the result is in
+/// the first of them. All segments of the warp have as many.
 ///
 /// # Safety
 ///
-/// All 32 lanes of the warp call, with the same `most`; a segment's `groups` lanes stand at a multiple of their number.
+/// All 32 lanes of the warp call, with the same `groups`, a power of two.
 #[inline(always)]
 pub unsafe fn combine_groups<Op: Monoid>(
     op: &Op,
@@ -309,14 +321,14 @@ pub unsafe fn combine_groups<Op: Monoid>(
     group: u32,
     groups: u32,
     present: u32,
-    most: u32,
 ) -> Op::Acc {
     let mut distance = 1;
-    while distance < most {
+    while distance < groups {
         nounroll();
         // SAFETY: all lanes are here.
         let other = unsafe { shuffle_down(FULL, acc, distance) };
-        if distance < groups && group & (2 * distance - 1) == 0 && group + distance < present {
+        // Lane `g` has groups `g .. g + distance`, as far as they are there, whether or not its value is used again.
+        if group + distance < present {
             acc = op.combine(acc, other);
         }
         distance *= 2;

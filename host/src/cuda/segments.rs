@@ -5,7 +5,7 @@ use std::{mem::MaybeUninit, ptr, sync::Arc};
 use cust::sys::{CUdeviceptr, CUstream};
 use warpfold_gpu_kernels::segments::{
     THREADS,
-    irregular::{Tile, Unit},
+    irregular::{Listed, Task, Tile, Unit},
 };
 
 use super::{
@@ -39,11 +39,10 @@ pub(crate) struct SegmentLauncher {
 /// Made by [`SegmentReducer::prepare`](crate::SegmentReducer::prepare).
 #[derive(Debug)]
 pub struct DeviceSegments {
-    begins: DeviceArray<u64>,
-    /// None where each ends where the next begins.
-    ends: Option<DeviceArray<u64>>,
     count: u64,
     tiles: DeviceArray<Tile>,
+    listed: DeviceArray<Listed>,
+    tasks: DeviceArray<Task>,
     units: DeviceArray<Unit>,
     /// Groups and number of units of each class, one behind the other.
     classes: Vec<(u32, u64)>,
@@ -173,8 +172,6 @@ impl SegmentLauncher {
             let greatest = segments.end as i64 - 1;
             return Err(Error::LayoutOutOfRange { least: 0, greatest, len });
         }
-        let next = || segments.begins.address() + size_of::<u64>() as u64;
-        let ends = segments.ends.as_ref().map_or_else(next, DeviceArray::address);
         // SAFETY: the caller's promise.
         unsafe {
             let values = (segments.tickets, segments.partials);
@@ -182,29 +179,36 @@ impl SegmentLauncher {
                 let mut head = IrregularHead {
                     input: ptr::with_exposed_provenance(input as usize),
                     len,
-                    begins: ptr::with_exposed_provenance(segments.begins.address() as usize),
-                    ends: ptr::with_exposed_provenance(ends as usize),
                     output: ptr::with_exposed_provenance_mut(output as usize),
                     tiles: ptr::with_exposed_provenance(segments.tiles.address() as usize),
+                    listed: ptr::with_exposed_provenance(segments.listed.address() as usize),
+                    tasks: ptr::with_exposed_provenance(segments.tasks.address() as usize),
                     units: ptr::with_exposed_provenance(segments.units.address() as usize),
-                    count: segments.tiles.len() as u64,
                     partials: ptr::with_exposed_provenance_mut(room.partials as usize),
                     tickets: ptr::with_exposed_provenance_mut(room.tickets as usize),
                     groups: 1,
-                    padding: 0,
+                    follows: 0,
                     op: NOTHING,
                 };
                 let most = self.facts.max_grid_x as u64;
-                if head.count > 0 {
-                    let grid = head.count.min(most) as u32;
-                    self.launch("tiles", grid, THREADS, op.params(head).as_ptr(), stream)?;
-                }
-                for &(groups, count) in &segments.classes {
+                // The longest first: what is short fills up the multiprocessors at the end.
+                for &(groups, mut left) in &segments.classes {
                     head.groups = groups;
-                    head.count = count;
-                    let grid = count as u32;
-                    self.launch("units", grid, groups.max(32), op.params(head).as_ptr(), stream)?;
-                    head.units = head.units.wrapping_add(count as usize);
+                    while left > 0 {
+                        let grid = left.min(most);
+                        self.launch("units", grid as u32, groups.max(32), op.params(head).as_ptr(), stream)?;
+                        head.units = head.units.wrapping_add(grid as usize);
+                        head.follows = 1;
+                        left -= grid;
+                    }
+                }
+                let mut left = segments.tiles.len() as u64;
+                while left > 0 {
+                    let grid = left.min(most);
+                    self.launch("tiles", grid as u32, THREADS, op.params(head).as_ptr(), stream)?;
+                    head.tiles = head.tiles.wrapping_add(grid as usize);
+                    head.follows = 1;
+                    left -= grid;
                 }
                 Ok(())
             })
@@ -219,18 +223,21 @@ impl SegmentLauncher {
         item_bytes: usize,
     ) -> Result<DeviceSegments, Error> {
         let context = &self.gpu.context;
-        let units: Vec<Unit> = tables.classes.iter().flat_map(|class| class.units.iter().copied()).collect();
+        let units: Vec<Unit> =
+            tables.classes.iter().rev().flat_map(|class| class.units.iter().copied()).collect();
         let _current = context.enter_or_error()?;
         Ok(DeviceSegments {
-            begins: DeviceArray::copied(context, plan.offsets().unwrap_or(plan.bounds().0))?,
-            ends: match plan.offsets() {
-                Some(_) => None,
-                None => Some(DeviceArray::copied(context, plan.bounds().1)?),
-            },
             count: plan.segments(),
             tiles: DeviceArray::copied(context, &tables.tiles)?,
+            listed: DeviceArray::copied(context, &tables.listed)?,
+            tasks: DeviceArray::copied(context, &tables.tasks)?,
             units: DeviceArray::copied(context, &units)?,
-            classes: tables.classes.iter().map(|class| (class.groups, class.units.len() as u64)).collect(),
+            classes: tables
+                .classes
+                .iter()
+                .rev()
+                .map(|class| (class.groups, class.units.len() as u64))
+                .collect(),
             tickets: tables.tickets,
             partials: tables.partials,
             item_bytes,

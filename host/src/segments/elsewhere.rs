@@ -95,7 +95,6 @@ impl Elsewhere<'_> {
                     },
                     // SAFETY: the caller's promise.
                     Lying::Irregular { first, len, plan } => unsafe {
-                        let (begins, ends) = plan.bounds();
                         let tables = Tables::new(plan.segments(), &|k| plan.range(k), item_bytes);
                         let input = Buffer {
                             name: "input".into(),
@@ -103,15 +102,7 @@ impl Elsewhere<'_> {
                             bytes: len as usize * item_bytes,
                             writable: false,
                         };
-                        simulator.reduce_irregular(
-                            op,
-                            identity,
-                            (input, len),
-                            begins,
-                            ends,
-                            &tables,
-                            output,
-                        )?;
+                        simulator.reduce_irregular(op, identity, (input, len), &tables, output)?;
                     },
                 }
                 Ok(Left::Nothing)

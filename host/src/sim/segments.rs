@@ -102,14 +102,11 @@ impl SegmentSimulator {
     /// # Safety
     ///
     /// The export is that operator's, `identity` one of its accumulators, and the input has its items.
-    #[allow(clippy::too_many_arguments, reason = "a launch has as many parts")]
     pub(crate) unsafe fn reduce_irregular(
         &self,
         op: Erased<'_>,
         identity: &[MaybeUninit<u8>],
         (input, len): (Buffer, u64),
-        begins: &[u64],
-        ends: &[u64],
         tables: &Tables,
         output: Buffer,
     ) -> Result<(), Error> {
@@ -118,44 +115,48 @@ impl SegmentSimulator {
         let mut head = IrregularHead {
             input: ptr::with_exposed_provenance(input.start),
             len,
-            begins: begins.as_ptr(),
-            ends: ends.as_ptr(),
             output: ptr::with_exposed_provenance_mut(output.start),
             tiles: tables.tiles.as_ptr(),
+            listed: tables.listed.as_ptr(),
+            tasks: tables.tasks.as_ptr(),
             units: ptr::null(),
-            count: tables.tiles.len() as u64,
             partials: ptr::with_exposed_provenance_mut(partials.address()),
             tickets: ptr::with_exposed_provenance_mut(tickets.address()),
             groups: 1,
-            padding: 0,
+            follows: 0,
             op: NOTHING,
         };
         let mut buffers = self.buffers.clone();
         buffers.extend([
             input,
             output,
-            Buffer::read_only("begins", begins),
-            Buffer::read_only("ends", ends),
             Buffer::read_only("tiles", &tables.tiles),
+            Buffer::read_only("listed", &tables.listed),
+            Buffer::read_only("tasks", &tables.tasks),
             partials.buffer("partials"),
             tickets.buffer("tickets"),
         ]);
         let options = self.bodies.options(buffers);
-        if !tables.tiles.is_empty() {
-            let grid = tables.tiles.len().min(self.facts.max_grid_x as usize) as u32;
-            let name = Name { kernel: "tiles", grid, block: THREADS, n: len };
-            // SAFETY: the parameters of that kernel of this operator; the tables give it what its documentation asks for.
-            unsafe { self.bodies.launch(&name, &options, op.params(head).as_ptr())? };
-        }
-        for Class { groups, units } in &tables.classes {
-            head.units = units.as_ptr();
-            head.count = units.len() as u64;
+        let most = self.facts.max_grid_x as usize;
+        for Class { groups, units } in tables.classes.iter().rev() {
             head.groups = *groups;
-            let name = Name { kernel: "units", grid: units.len() as u32, block: (*groups).max(32), n: len };
-            let options = options.clone().buffer(Buffer::read_only("units", units));
+            for units in units.chunks(most) {
+                head.units = units.as_ptr();
+                let (grid, block) = (units.len() as u32, (*groups).max(32));
+                let name = Name { kernel: "units", grid, block, n: len };
+                let options = options.clone().buffer(Buffer::read_only("units", units));
+                // SAFETY: the parameters of that kernel of this operator; the tables give it what its documentation asks for.
+                unsafe { self.bodies.launch(&name, &options, op.params(head).as_ptr())? };
+                self.bodies.check(&name, &tickets)?;
+                head.follows = 1;
+            }
+        }
+        for tiles in tables.tiles.chunks(most) {
+            head.tiles = tiles.as_ptr();
+            let name = Name { kernel: "tiles", grid: tiles.len() as u32, block: THREADS, n: len };
             // SAFETY: as above.
             unsafe { self.bodies.launch(&name, &options, op.params(head).as_ptr())? };
-            self.bodies.check(&name, &tickets)?;
+            head.follows = 1;
         }
         Ok(())
     }

@@ -7,9 +7,9 @@ use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-/// One or several panels side by side, with one legend.
+/// One or several panels, two side by side, with one legend below.
 pub struct Chart {
-    /// Left to right.
+    /// Left to right, then down.
     pub panels: Vec<Panel>,
 }
 
@@ -37,8 +37,19 @@ pub struct Line {
     pub points: Vec<(usize, f64)>,
 }
 
-const PANEL: (u32, u32) = (470, 380);
-const LEGEND_ROW: i32 = 21;
+/// Width and height of a panel, and the width of one that stands alone.
+const PANEL: (u32, u32) = (470, 390);
+const ALONE: u32 = 640;
+/// What names and numbers take beside and below a panel.
+const BESIDE: u32 = 76;
+const BELOW: u32 = 52;
+const LEGEND_ROW: i32 = 24;
+/// The library counts 1.24 of its units to a pixel.
+const TITLE: u32 = 20;
+const NAMES: u32 = 17;
+const NUMBERS: u32 = 16;
+/// About how wide a letter of a name is, in pixels.
+const LETTER: i32 = 8;
 const GREY: RGBColor = RGBColor(90, 90, 90);
 /// Okabe and Ito's colours, which people with any kind of sight tell apart, without the yellow, which white swallows.
 const COLOURS: [RGBColor; 9] = [
@@ -62,25 +73,38 @@ impl Chart {
                 names.push(&line.name);
             }
         }
-        let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0) as u32;
-        let legend = 50 + longest * 7;
-        let width = PANEL.0 * self.panels.len() as u32;
+        let columns = self.panels.len().min(2);
+        let rows = self.panels.len().div_ceil(2);
+        let width = if columns == 1 { ALONE } else { 2 * PANEL.0 };
+        // Where the names stand: from left to right, in as many rows as they need.
+        let (mut places, mut at) = (Vec::new(), (BESIDE as i32, 0));
+        for name in &names {
+            let wide = 37 + name.chars().count() as i32 * LETTER + 22;
+            if at.0 + wide > width as i32 && at.0 > BESIDE as i32 {
+                at = (BESIDE as i32, at.1 + LEGEND_ROW);
+            }
+            places.push(at);
+            at.0 += wide;
+        }
+        let height = PANEL.1 * rows as u32;
+        let legend = at.1 + LEGEND_ROW + 10;
         let mut text = String::new();
         {
-            let area = SVGBackend::with_string(&mut text, (width + legend, PANEL.1)).into_drawing_area();
+            let area =
+                SVGBackend::with_string(&mut text, (width, height + legend as u32)).into_drawing_area();
             area.fill(&WHITE).map_err(failed)?;
-            let (left, right) = area.split_horizontally(width);
-            for (area, panel) in left.split_evenly((1, self.panels.len())).iter().zip(&self.panels) {
-                panel.draw(area, &names)?;
+            let (above, below) = area.split_vertically(height);
+            for (area, panel) in above.split_evenly((rows, columns)).iter().zip(&self.panels) {
+                panel.draw(area, &names, (width / columns as u32 - BESIDE) as usize - 20)?;
             }
-            for (i, name) in names.iter().enumerate() {
-                let y = 50 + i as i32 * LEGEND_ROW;
-                let colour = colour(i);
-                right.draw(&PathElement::new([(4, y), (30, y)], colour.stroke_width(2))).map_err(failed)?;
-                right.draw(&mark(i, (17, y))).map_err(failed)?;
+            for (i, (name, (x, y))) in names.iter().zip(places).enumerate() {
+                let y = y + LEGEND_ROW / 2;
+                let line = PathElement::new([(x, y), (x + 28, y)], colour(i).stroke_width(2));
+                below.draw(&line).map_err(failed)?;
+                below.draw(&mark(i, (x + 14, y))).map_err(failed)?;
                 let style =
-                    ("sans-serif", 13).into_font().color(&BLACK).pos(Pos::new(HPos::Left, VPos::Center));
-                right.draw(&Text::new((*name).to_owned(), (37, y), style)).map_err(failed)?;
+                    ("sans-serif", NAMES).into_font().color(&BLACK).pos(Pos::new(HPos::Left, VPos::Center));
+                below.draw(&Text::new((*name).to_owned(), (x + 36, y), style)).map_err(failed)?;
             }
             area.present().map_err(failed)?;
         }
@@ -90,7 +114,13 @@ impl Chart {
 }
 
 impl Panel {
-    fn draw(&self, area: &DrawingArea<SVGBackend, plotters::coord::Shift>, names: &[&str]) -> Result<()> {
+    /// Within an axis of so many pixels.
+    fn draw(
+        &self,
+        area: &DrawingArea<SVGBackend, plotters::coord::Shift>,
+        names: &[&str],
+        width: usize,
+    ) -> Result<()> {
         let values = || self.lines.iter().flat_map(|line| &line.points).map(|point| point.1);
         let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
         if !(high > 0.0 && low > 0.0 && low.is_finite()) {
@@ -102,20 +132,20 @@ impl Panel {
         let top = scaled(high.max(*ticks.last().expect("there are ticks")));
         let top = if self.log { top + 0.03 } else { top * 1.02 };
         let last = self.places.len() - 1;
-        // A letter is about 7 wide, and names stand 8 apart.
-        let widest = self.places.iter().map(String::len).max().unwrap_or(0) * 7 + 8;
-        let every = (self.places.len() * widest).div_ceil(380);
+        // Names stand a letter apart.
+        let widest = (self.places.iter().map(String::len).max().unwrap_or(0) + 1) * LETTER as usize;
+        let every = (self.places.len() * widest).div_ceil(width);
         let marked: Vec<f64> = (0..=last).step_by(every).map(|place| place as f64).collect();
         let margin = last as f64 * 0.03;
         let x = Axis { range: -margin..last as f64 + margin, ticks: marked };
         let y = Axis { range: bottom..top, ticks: ticks.iter().map(|tick| scaled(*tick)).collect() };
 
         let mut chart = ChartBuilder::on(area)
-            .caption(&self.title, ("sans-serif", 15).into_font().color(&BLACK))
+            .caption(&self.title, ("sans-serif", TITLE).into_font().color(&BLACK))
             .margin(6)
             .margin_right(14)
-            .x_label_area_size(44)
-            .y_label_area_size(66)
+            .x_label_area_size(BELOW)
+            .y_label_area_size(BESIDE)
             .build_cartesian_2d(x, y)
             .map_err(failed)?;
         let place = |x: &f64| self.places.get(x.round() as usize).cloned().unwrap_or_default();
@@ -125,8 +155,8 @@ impl Panel {
             .bold_line_style(RGBColor(222, 222, 222))
             .light_line_style(RGBColor(222, 222, 222))
             .axis_style(GREY)
-            .label_style(("sans-serif", 12).into_font().color(&BLACK))
-            .axis_desc_style(("sans-serif", 13).into_font().color(&BLACK))
+            .label_style(("sans-serif", NUMBERS).into_font().color(&BLACK))
+            .axis_desc_style(("sans-serif", NAMES).into_font().color(&BLACK))
             .x_desc(self.x_name)
             .y_desc(self.y_name)
             .x_labels(self.places.len())
@@ -215,6 +245,10 @@ fn log_ticks(low: f64, high: f64) -> Vec<f64> {
 }
 
 fn number(value: f64) -> String {
+    let power = value.log10();
+    if power > 4.9 && (power - power.round()).abs() < 1e-6 {
+        return format!("10^{power:.0}");
+    }
     // What came through a logarithm is not exact.
     let digits = (2 - value.abs().max(1e-9).log10().floor() as i32).max(0) as usize;
     let text = format!("{value:.digits$}");
@@ -232,7 +266,7 @@ mod tests {
         assert_eq!(log_ticks(3.0, 40.0), [2.0, 5.0, 10.0, 20.0, 50.0]);
         assert_eq!(log_ticks(70.0, 54000.0), [10.0, 100.0, 1000.0, 10000.0, 100_000.0]);
         assert_eq!(
-            ["0", "0.5", "50", "1000", "100000"],
+            ["0", "0.5", "50", "1000", "10^5"],
             [0.0, 0.5, 50.000_000_1, 999.999_9, 100_000.0].map(number).each_ref().map(String::as_str)
         );
     }

@@ -1,9 +1,10 @@
 //! The charts of the page, by name.
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use super::chart::{Chart, Line, Panel};
 use super::record::{Record, Records};
+use super::tables::rate;
 
 /// A chart by its name: that of its file.
 pub fn figure(records: &Records, name: &str) -> Result<Chart> {
@@ -16,11 +17,13 @@ pub fn figure(records: &Records, name: &str) -> Result<Chart> {
         "moderngpu" => moderngpu(get("moderngpu")?)?,
         "moderngpu-groups" => groups(get("moderngpu")?)?,
         "one-array" => one_array(get("one_array")?)?,
-        "scans" => scans(get("scans")?)?,
+        "scans" => scans(get("scans")?, get("other:scan")?)?,
         "thesis-sum" => segments(get("thesis")?, "sum")?,
         "thesis-ordered" => segments(get("thesis")?, "ordered")?,
         "thesis-mss" => segments(get("thesis")?, "mss")?,
-        "thesis-raw" => raw(get("thesis")?)?,
+        "thesis-raw-sum" => raw(get("thesis")?, "sum")?,
+        "thesis-raw-ordered" => raw(get("thesis")?, "ordered")?,
+        "thesis-raw-mss" => raw(get("thesis")?, "mss")?,
         "thesis-chunks" => chunks(get("thesis")?)?,
         "transpose" => transpose(get("transpose")?)?,
         "transpose-edge" => transpose_edge(get("transpose")?)?,
@@ -169,15 +172,19 @@ fn moderngpu(record: &Record) -> Result<Chart> {
     let mut lines = Vec::new();
     for shape in record.values("shape", &[("part", "array"), ("shuffles", "ascending")])? {
         let wanted = [("part", "array"), ("shuffles", "ascending"), ("shape", shape)];
-        lines.push(line(record, shape, &axes, &sizes, &wanted)?);
+        let mut line = line(record, shape, &axes, &sizes, &wanted)?;
+        for (place, us) in &mut line.points {
+            *us = rate(&sizes[*place], 4.0, *us)?;
+        }
+        lines.push(line);
     }
     Ok(Chart {
         panels: vec![Panel {
             title: "One array, recursively".to_owned(),
             x_name: "items",
             places: powers(&sizes),
-            y_name: "microseconds",
-            log: true,
+            y_name: "GB/s",
+            log: false,
             lines,
         }],
     })
@@ -225,20 +232,25 @@ fn one_array(record: &Record) -> Result<Chart> {
     })
 }
 
-fn scans(record: &Record) -> Result<Chart> {
+fn scans(record: &Record, library: &Record) -> Result<Chart> {
     let axes = Axes { place: "log2_n", value: "stream_us" };
     let sizes = record.counts("log2_n", &[])?;
     let mut lines = Vec::new();
     for form in record.values("form", &[])? {
         lines.push(line(record, form, &axes, &sizes, &[("form", form)])?);
     }
+    let wanted = [("section", "types"), ("operation", "sum_i32")];
+    lines.push(line(library, "one pass with look-back", &axes, &sizes, &wanted)?);
+    for (place, us) in lines.iter_mut().flat_map(|line| &mut line.points) {
+        *us = rate(&sizes[*place], 8.0, *us)?;
+    }
     Ok(Chart {
         panels: vec![Panel {
             title: "Inclusive sums of i32".to_owned(),
             x_name: "items",
             places: powers(&sizes),
-            y_name: "microseconds",
-            log: true,
+            y_name: "useful GB/s",
+            log: false,
             lines,
         }],
     })
@@ -257,6 +269,16 @@ fn strategies(record: &Record, value: &str, size: &str, op: &str, title: String)
         wanted.push(("strategy", strategy));
         lines.push(line(record, strategy, &axes, &segments, &wanted)?);
     }
+    // What takes very long would press the rest together.
+    let scans = lines[STRATEGIES.len() - 1].points.iter().map(|point| point.1).fold(0.0, f64::max);
+    for line in &mut lines {
+        line.points.retain(|point| point.1 < 30.0 * scans);
+    }
+    let mut whole = wanted.to_vec();
+    whole.extend([("strategy", "large"), ("log2_m", "0")]);
+    let whole = record.least(value, &whole)?.context("one segment")?.number(value)?;
+    let points = vec![(0, whole), (segments.len() - 1, whole)];
+    lines.push(Line { name: "all as one segment".to_owned(), points });
     Ok(Panel {
         title,
         x_name: "segments",
@@ -273,33 +295,37 @@ fn segments(record: &Record, op: &str) -> Result<Chart> {
     Ok(Chart { panels: vec![panel("20")?, panel("26")?] })
 }
 
-fn raw(record: &Record) -> Result<Chart> {
-    let panel = |op| strategies(record, "raw_us", "26", op, format!("{op}, 2^26 items, without transposes"));
-    Ok(Chart { panels: vec![panel("sum")?, panel("ordered")?] })
+fn raw(record: &Record, op: &str) -> Result<Chart> {
+    let panel =
+        |size| strategies(record, "raw_us", size, op, format!("{op}, 2^{size} items, without transposes"));
+    Ok(Chart { panels: vec![panel("20")?, panel("26")?] })
 }
 
+/// Numbers of groups as parts of what the card holds at once, as `warpfold-ladder` cuts them. What follows are short chunks, whose
+/// times leave the picture.
+const OF_CARD: [&str; 10] = ["1/4", "1/2", "1-", "1", "1+", "9/8", "3/2", "2", "2+", "4"];
+
 fn chunks(record: &Record) -> Result<Chart> {
-    let axes = Axes { place: "groups", value: "raw_us" };
     let mut panels = Vec::new();
-    for group in ["128", "1024"] {
-        let wanted = [("table", "chunks"), ("log2_n", "26"), ("group", group)];
-        let mut places = record.counts("groups", &wanted)?;
-        // Above eight times what the card holds the chunks are short, and the line leaves the picture.
-        places.truncate(places.len().saturating_sub(2));
-        let mut lines = Vec::new();
-        for op in record.values("op", &wanted)? {
-            let mut wanted = wanted.to_vec();
-            wanted.push(("op", op));
-            lines.push(line(record, op, &axes, &places, &wanted)?);
+    for size in ["20", "26"] {
+        for group in ["128", "1024"] {
+            let mut lines = Vec::new();
+            for op in ["sum", "ordered", "mss"] {
+                let wanted = [("table", "chunks"), ("log2_n", size), ("group", group), ("op", op)];
+                let rows = record.select(&wanted)?;
+                let times = rows[..rows.len() - 1].iter().map(|row| row.number("raw_us"));
+                let points = (0..OF_CARD.len()).zip(times.collect::<Result<Vec<_>>>()?);
+                lines.push(Line { name: op.to_owned(), points: points.collect() });
+            }
+            panels.push(Panel {
+                title: format!("2^{size} items, groups of {group}"),
+                x_name: "groups, of what is held at once (1+: one more)",
+                places: OF_CARD.map(str::to_owned).to_vec(),
+                y_name: "microseconds, first step",
+                log: false,
+                lines,
+            });
         }
-        panels.push(Panel {
-            title: format!("One segment of 2^26 items, groups of {group}"),
-            x_name: "groups",
-            places,
-            y_name: "microseconds of the first step",
-            log: false,
-            lines,
-        });
     }
     Ok(Chart { panels })
 }
@@ -337,6 +363,8 @@ fn transpose_edge(record: &Record) -> Result<Chart> {
     for (tile, name) in TILES {
         let wanted = [("table", "edge"), ("tile", tile)];
         let mut heights = record.counts("height", &wanted)?;
+        // Not more than there is room to name.
+        heights.retain(|height| !["6", "7", "14", "20", "24", "28", "48"].contains(&height.as_str()));
         heights.retain(|height| height.len() < 3);
         let mut lines = Vec::new();
         for (kind, name) in [("Tiles", "tiles"), ("LowHeight", "low_height")] {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::rc::Rc;
 
 use anyhow::{Context, Result, bail};
 
@@ -15,16 +16,20 @@ pub struct Record {
     pub path: String,
     /// Its comments, without the `#`.
     pub head: Vec<String>,
+    columns: Rc<[String]>,
     rows: Vec<Row>,
 }
 
 /// A line, by column.
-pub struct Row(BTreeMap<String, String>);
+pub struct Row {
+    columns: Rc<[String]>,
+    texts: Vec<String>,
+}
 
 impl Row {
     /// What a column says.
     pub fn text(&self, column: &str) -> Result<&str> {
-        self.0.get(column).map(String::as_str).with_context(|| format!("no column {column}"))
+        Ok(&self.texts[place(&self.columns, column)?])
     }
 
     /// The number in a column.
@@ -32,15 +37,11 @@ impl Row {
         let text = self.text(column)?;
         text.parse().with_context(|| format!("column {column} says {text:?}, which is no number"))
     }
+}
 
-    fn matches(&self, wanted: &[(&str, &str)]) -> Result<bool> {
-        for (column, value) in wanted {
-            if self.text(column)? != *value {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
+/// Which column is called so.
+fn place(columns: &[String], name: &str) -> Result<usize> {
+    columns.iter().position(|column| column == name).with_context(|| format!("no column {name}"))
 }
 
 impl Record {
@@ -53,24 +54,25 @@ impl Record {
     pub fn parse(path: &str, text: &str) -> Result<Record> {
         let head = text.lines().filter_map(|line| line.strip_prefix('#')).map(|line| line.trim().to_owned());
         let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes());
-        let columns = reader.headers().with_context(|| format!("{path} has no header"))?.clone();
+        let columns = reader.headers().with_context(|| format!("{path} has no header"))?;
+        let columns: Rc<[String]> = columns.iter().map(str::to_owned).collect();
         let mut rows = Vec::new();
         for row in reader.records() {
             let row = row.with_context(|| format!("{path} is not CSV"))?;
-            rows.push(Row(columns.iter().map(str::to_owned).zip(row.iter().map(str::to_owned)).collect()));
+            let texts = row.iter().map(str::to_owned).collect();
+            rows.push(Row { columns: Rc::clone(&columns), texts });
         }
-        Ok(Record { path: path.to_owned(), head: head.collect(), rows })
+        Ok(Record { path: path.to_owned(), head: head.collect(), columns, rows })
     }
 
     /// The rows that have these values in these columns, in order.
     pub fn select(&self, wanted: &[(&str, &str)]) -> Result<Vec<&Row>> {
-        let mut found = Vec::new();
-        for row in &self.rows {
-            if row.matches(wanted).with_context(|| self.path.clone())? {
-                found.push(row);
-            }
+        let mut at = Vec::new();
+        for (column, value) in wanted {
+            at.push((place(&self.columns, column).with_context(|| self.path.clone())?, *value));
         }
-        Ok(found)
+        let matches = |row: &&Row| at.iter().all(|(column, value)| row.texts[*column] == *value);
+        Ok(self.rows.iter().filter(matches).collect())
     }
 
     /// The one row that has them.
@@ -117,27 +119,29 @@ impl Record {
     }
 }
 
-/// The records by name: `timcheck` is `2026-11-28-ladder-timcheck.csv`, `other:scan` is `2026-11-28-scan.csv`.
+/// The records by name: `timcheck` is the newest `DAY-ladder-timcheck.csv`, `other:scan` one that is named with its day.
 pub struct Records {
     records: BTreeMap<String, Record>,
 }
 
-/// The day of the records.
-const DAY: &str = "2026-11-28";
-
 impl Records {
-    /// Reads those that are there: of the ladder all, of others those named.
-    pub fn read(root: &Path, others: &[&str]) -> Result<Records> {
-        let mut records = BTreeMap::new();
+    /// Reads those that are there: of the ladder all, of others those named, by name and file.
+    pub fn read(root: &Path, others: &[(&str, &str)]) -> Result<Records> {
+        let mut files = Vec::new();
         for entry in fs::read_dir(root.join(FOLDER)).with_context(|| format!("cannot read {FOLDER}"))? {
-            let file = entry?.file_name().to_string_lossy().into_owned();
-            let Some(rest) = file.strip_prefix(DAY).and_then(|file| file.strip_suffix(".csv")) else {
-                continue;
-            };
-            let name = match rest.strip_prefix("-ladder-") {
+            files.push(entry?.file_name().to_string_lossy().into_owned());
+        }
+        // By day.
+        files.sort();
+        let mut records = BTreeMap::new();
+        for file in files {
+            let of_ladder = file.get(10..).and_then(|rest| rest.strip_prefix("-ladder-"));
+            let name = match of_ladder.and_then(|rest| rest.strip_suffix(".csv")) {
                 Some(section) => section.to_owned(),
-                None if others.iter().any(|other| rest[1..] == **other) => format!("other:{}", &rest[1..]),
-                None => continue,
+                None => match others.iter().find(|other| other.1 == file) {
+                    Some(other) => format!("other:{}", other.0),
+                    None => continue,
+                },
             };
             records.insert(name, Record::read(root, &format!("{FOLDER}/{file}"))?);
         }

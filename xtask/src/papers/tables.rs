@@ -22,40 +22,57 @@ pub fn table(records: &Records, card: Card, name: &str) -> Result<String> {
         "one-array" => one_array(get("one_array")?)?,
         "one-array-rates" => one_array_rates(get("one_array")?, card)?,
         "scans" => scans(get("scans")?, get("other:scan")?, card)?,
+        "counts-more" => counts_more(get("counts_more")?)?,
         "thesis-20" => segments(get("thesis")?, "20", card)?,
         "thesis-26" => segments(get("thesis")?, "26", card)?,
+        "thesis-left-out" => left_out(get("thesis")?)?,
+        "thesis-tail" => tail(get("thesis")?)?,
         "thesis-groups" => group_sizes(get("thesis")?)?,
         "thesis-combine" => combine(get("thesis")?)?,
-        "thesis-chooser" => chooser(get("thesis_chooser")?)?,
+        "thesis-chooser" => chooser(get("thesis_chooser")?, get("other:segments")?)?,
         "transpose" => transpose(get("transpose")?, card)?,
         "ordered" => ordered(get("ordered")?, card)?,
         "future-small" => future_small(get("future")?)?,
+        "future-parts" => future_parts(get("future")?)?,
         "future-vectors" => vectors(get("future")?, card)?,
         _ => bail!("no table {name}"),
     })
 }
 
-/// Markdown of a header and rows.
-struct Table(String);
+/// A header and rows.
+struct Table {
+    columns: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
 
 impl Table {
     fn new(columns: &[&str]) -> Table {
-        let line = format!("| {} |\n|{}\n", columns.join(" | "), " --- |".repeat(columns.len()));
-        Table(line)
+        Table { columns: columns.iter().map(|name| (*name).to_owned()).collect(), rows: Vec::new() }
     }
 
     fn row(&mut self, cells: &[String]) {
-        self.0.push_str(&format!("| {} |\n", cells.join(" | ")));
+        self.rows.push(cells.to_vec());
     }
 
-    fn text(mut self) -> String {
-        self.0.pop();
-        self.0
+    /// Markdown, numbers to the right.
+    fn text(self) -> String {
+        let is_number = |cell: &str| {
+            let cell = cell.trim_start_matches('*');
+            cell == "-" || cell.starts_with(|first: char| first.is_ascii_digit())
+        };
+        let line = |cells: &[String]| format!("| {} |", cells.join(" | "));
+        let sides = (0..self.columns.len()).map(|column| {
+            let right = self.rows.iter().all(|row| is_number(&row[column]));
+            if right { " ---: |" } else { " --- |" }
+        });
+        let mut lines = vec![line(&self.columns), format!("|{}", sides.collect::<String>())];
+        lines.extend(self.rows.iter().map(|row| line(row)));
+        lines.join("\n")
     }
 }
 
 /// GB/s of so many items of so many bytes.
-fn rate(log2_n: &str, bytes: f64, us: f64) -> Result<f64> {
+pub fn rate(log2_n: &str, bytes: f64, us: f64) -> Result<f64> {
     Ok(log2_n.parse::<f64>().context("a logarithm")?.exp2() * bytes / us / 1e3)
 }
 
@@ -132,15 +149,27 @@ fn harris(record: &Record, card: Card) -> Result<String> {
     Ok(table.text())
 }
 
+/// Elements of a thread, over the threads of a block.
 fn harris_small(record: &Record) -> Result<String> {
-    let mut table = Table::new(&["items", "threads", "best: elements a thread", "us", "GB/s"]);
-    for size in ["10", "20"] {
-        for threads in record.counts("threads", &[("log2_n", size)])? {
-            let best = record.least("us", &[("log2_n", size), ("threads", &threads)])?.context("no row")?;
-            let us = best.number("us")?;
-            let rate = format!("{:.1}", rate(size, 4.0, us)?);
-            table.row(&[format!("2^{size}"), threads, best.text("elements")?.to_owned(), time(us), rate]);
+    let sizes = ["10", "20"];
+    let mut grid = Vec::new();
+    for size in sizes {
+        grid.extend(
+            record.counts("threads", &[("log2_n", size)])?.into_iter().map(|threads| (size, threads)),
+        );
+    }
+    let names: Vec<String> = grid.iter().map(|(size, threads)| format!("2^{size}, {threads}")).collect();
+    let mut table = Table::new(&columns(&["elements a thread"], &names));
+    for elements in record.counts("elements", &[("log2_n", "20")])? {
+        let mut cells = vec![elements.clone()];
+        for (size, threads) in &grid {
+            let wanted = [("log2_n", *size), ("threads", threads), ("elements", &elements)];
+            cells.push(match record.select(&wanted)?.first() {
+                Some(row) => time(row.number("us")?),
+                None => "-".to_owned(),
+            });
         }
+        table.row(&cells);
     }
     Ok(table.text())
 }
@@ -155,7 +184,11 @@ fn moderngpu(record: &Record, card: Card) -> Result<String> {
         ("fused", "128x8"),
         ("redux", "128x8"),
     ];
-    let names: Vec<String> = forms.iter().map(|(how, shape)| format!("{shape}, {how}")).collect();
+    let name = |(how, shape): &(&str, &str)| match *how {
+        "ascending" => (*shape).to_owned(),
+        _ => format!("{shape}, {how}"),
+    };
+    let names: Vec<String> = forms.iter().map(name).collect();
     let more = ["GB/s, best", "of peak", "of the measured read"].map(str::to_owned);
     let names = [&names[..], &more[..]].concat();
     let mut table = Table::new(&columns(&["items"], &names));
@@ -207,7 +240,7 @@ const ARRAY_STRATEGIES: [&str; 7] = [
 ];
 
 fn one_array(record: &Record) -> Result<String> {
-    let names = ARRAY_STRATEGIES.map(|name| format!("`{name}`"));
+    let names = ARRAY_STRATEGIES.map(|name| name.replace('_', " "));
     let mut table = Table::new(&columns(&["items"], &names));
     for size in record.counts("log2_n", &[])? {
         let mut cells = vec![format!("2^{size}")];
@@ -273,23 +306,52 @@ fn scans(record: &Record, library: &Record, card: Card) -> Result<String> {
     Ok(table.text())
 }
 
+fn counts_more(record: &Record) -> Result<String> {
+    let mut table = Table::new(&[
+        "kernel",
+        "bank conflicts: card",
+        "by its description",
+        "branches that diverge",
+        "lanes at work, of 32",
+        "sectors a load",
+        "sectors a store",
+    ]);
+    for kernel in record.values("kernel", &[])? {
+        let row = |count| record.one(&[("kernel", kernel), ("count", count)]);
+        let card = |count| row(count)?.number("ncu");
+        table.row(&[
+            format!("`{}`", kernel.split("__").last().unwrap_or_default()),
+            row("bank_conflicts")?.text("ncu")?.to_owned(),
+            row("bank_conflicts")?.text("expected")?.to_owned(),
+            row("divergent_branches")?.text("ncu")?.to_owned(),
+            format!("{:.1}", card("lanes_an_instruction_on")?),
+            format!("{:.1}", card("sectors_loaded")? / card("global_loads")?),
+            format!("{:.1}", card("sectors_stored")? / card("global_stores")?),
+        ]);
+    }
+    Ok(table.text())
+}
+
+/// A table for each operator, folded away.
 fn segments(record: &Record, size: &str, card: Card) -> Result<String> {
     let strategies = ["large", "large_chunk_1", "small", "loop_in_map", "scan"];
     let names = strategies.map(|name| format!("`{name}`"));
     let more = ["best, GB/s", "of peak", "of the measured read"].map(str::to_owned);
     let names = [&names[..], &more[..]].concat();
-    let mut table = Table::new(&columns(&["operator", "segments"], &names));
+    let mut texts = Vec::new();
     for op in ["sum", "ordered", "mss"] {
+        let mut table = Table::new(&columns(&["segments"], &names));
         let wanted = [("table", "segments"), ("log2_n", size), ("op", op)];
         for m in record.counts("log2_m", &wanted)? {
             let wanted = [&wanted[..], &[("log2_m", m.as_str())]].concat();
             let best = record.least("final_us", &wanted)?.context("no row")?;
-            let mut cells = vec![op.to_owned(), format!("2^{m}")];
+            let mut cells = vec![format!("2^{m}")];
             for strategy in strategies {
                 let wanted = [&wanted[..], &[("strategy", strategy)]].concat();
                 cells.push(match record.least("final_us", &wanted)? {
                     Some(row) => {
-                        let text = format!("{} ({})", time(row.number("final_us")?), row.text("group")?);
+                        // In one piece.
+                        let text = format!("{}\u{a0}({})", time(row.number("final_us")?), row.text("group")?);
                         if std::ptr::eq(row, best) { format!("**{text}**") } else { text }
                     }
                     None => "-".to_owned(),
@@ -297,6 +359,62 @@ fn segments(record: &Record, size: &str, card: Card) -> Result<String> {
             }
             cells.extend(card.cells(rate(size, 4.0, best.number("final_us")?)?));
             table.row(&cells);
+        }
+        let name = format!("<code>{op}</code>, 2^{size} items, every number of segments");
+        texts.push(format!("<details>\n<summary>{name}</summary>\n\n{}\n\n</details>", table.text()));
+    }
+    Ok(texts.join("\n\n"))
+}
+
+/// What was not called, since it takes too long.
+fn left_out(record: &Record) -> Result<String> {
+    let mut table = Table::new(&["operator", "items", "segments", "strategy", "estimated seconds"]);
+    for row in record.select(&[("table", "left_out")])? {
+        table.row(&[
+            row.text("op")?.to_owned(),
+            format!("2^{}", row.text("log2_n")?),
+            format!("2^{}", row.text("log2_m")?),
+            format!("`{}`", row.text("strategy")?),
+            format!("{:.1}", row.number("final_us")? / 1e6),
+        ]);
+    }
+    Ok(table.text())
+}
+
+/// The first step alone with as many groups as the card holds at once, and with one more; the same of twice as many.
+fn tail(record: &Record) -> Result<String> {
+    let mut table = Table::new(&[
+        "operator",
+        "items",
+        "group",
+        "groups held at once",
+        "us, so many",
+        "us, one more",
+        "times as long",
+        "us, twice as many",
+        "us, one more",
+        "times as long",
+    ]);
+    for op in ["sum", "ordered", "mss"] {
+        for size in record.counts("log2_n", &[("table", "chunks")])? {
+            for group in record.counts("group", &[("table", "chunks")])? {
+                let wanted =
+                    [("table", "chunks"), ("op", op), ("log2_n", size.as_str()), ("group", group.as_str())];
+                // Where the card holds more than there are items for, there is nothing to see.
+                let Some(held) = record.select(&wanted)?.get(3).copied() else { continue };
+                let held = held.text("groups")?.parse::<u64>()?;
+                let mut cells = vec![op.to_owned(), format!("2^{size}"), group.clone(), held.to_string()];
+                for count in [held, 2 * held] {
+                    let us = |groups: u64| -> Result<f64> {
+                        let groups = groups.to_string();
+                        let row = record.one(&[&wanted[..], &[("groups", groups.as_str())]].concat())?;
+                        row.number("raw_us")
+                    };
+                    let (just, above) = (us(count)?, us(count + 1)?);
+                    cells.extend([time(just), time(above), format!("{:.2}", above / just)]);
+                }
+                table.row(&cells);
+            }
         }
     }
     Ok(table.text())
@@ -308,7 +426,7 @@ fn group_sizes(record: &Record) -> Result<String> {
     let mut table = Table::new(&columns(&["operator", "items", "strategy"], &groups));
     for op in ["sum", "ordered", "mss"] {
         for size in record.counts("log2_n", &[])? {
-            for strategy in ["large", "large_chunk_1", "small", "loop_in_map"] {
+            for strategy in ["large", "large_chunk_1", "small", "loop_in_map", "scan"] {
                 let wanted =
                     [("table", "segments"), ("op", op), ("log2_n", size.as_str()), ("strategy", strategy)];
                 let mut logarithms: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
@@ -336,7 +454,7 @@ fn group_sizes(record: &Record) -> Result<String> {
     Ok(table.text())
 }
 
-/// One segment of 2^26 items, by how a group's values are combined.
+/// One segment, by how a group's values are combined.
 fn combine(record: &Record) -> Result<String> {
     let strategies = ["large", "large_interleaved", "large_compact", "large_shuffles"];
     let names = strategies.map(|name| format!("`{name}`"));
@@ -363,7 +481,7 @@ fn combine(record: &Record) -> Result<String> {
     Ok(table.text())
 }
 
-fn chooser(record: &Record) -> Result<String> {
+fn chooser(record: &Record, library: &Record) -> Result<String> {
     let mut table = Table::new(&[
         "operator",
         "items",
@@ -385,7 +503,29 @@ fn chooser(record: &Record) -> Result<String> {
             text("worst")?,
         ]);
     }
-    Ok(table.text())
+    let (shapes, mean, worst) = library_chooser(library)?;
+    let cells = ["`f32` sum", "about 2^26", "the library's choice", "-", "-"].map(str::to_owned);
+    let more = [format!("{mean:.3}"), format!("{worst:.3}")];
+    table.row(&[&cells[..], &more[..]].concat());
+    Ok(format!("{}\n\nThe last line is over {shapes} shapes.", table.text()))
+}
+
+/// How many shapes the library's chooser was held against all its strategies over, and how much longer its choice took than the best:
+/// the mean (geometric) and the worst. The fourth step of that record is of the kernels as they are.
+fn library_chooser(record: &Record) -> Result<(usize, f64, f64)> {
+    let (mut shapes, mut logarithms, mut worst) = (0, 0.0, 1.0_f64);
+    for section in ["rows", "odd"] {
+        let wanted = [("step", "4"), ("operation", "sum_f32"), ("section", section), ("how", "chosen")];
+        for chosen in record.select(&wanted)? {
+            let shape = [("segments", chosen.text("segments")?), ("length", chosen.text("length")?)];
+            let forced = [&wanted[..3], &[("how", "forced")], &shape].concat();
+            let best = record.least("stream_us", &forced)?.context("no strategy was forced")?;
+            let chosen = chosen.number("stream_us")?;
+            let quotient = chosen / best.number("stream_us")?.min(chosen);
+            (shapes, logarithms, worst) = (shapes + 1, logarithms + quotient.ln(), worst.max(quotient));
+        }
+    }
+    Ok((shapes, (logarithms / shapes as f64).exp(), worst))
 }
 
 fn transpose(record: &Record, card: Card) -> Result<String> {
@@ -460,6 +600,25 @@ fn future_small(record: &Record) -> Result<String> {
             }
             table.row(&cells);
         }
+    }
+    Ok(table.text())
+}
+
+fn future_parts(record: &Record) -> Result<String> {
+    let wanted = [("table", "parts"), ("what", "sum")];
+    let widths = record.counts("width", &wanted)?;
+    let names: Vec<String> = widths.iter().map(|width| format!("{width} a segment")).collect();
+    let mut table = Table::new(&columns(&["segments of 2^26 items"], &names));
+    for m in record.counts("log2_m", &wanted)? {
+        let mut cells = vec![format!("2^{m}")];
+        for width in &widths {
+            let wanted = [&wanted[..], &[("log2_m", m.as_str()), ("width", width)]].concat();
+            cells.push(match record.select(&wanted)?.first() {
+                Some(row) => time(row.number("raw_us")?),
+                None => "-".to_owned(),
+            });
+        }
+        table.row(&cells);
     }
     Ok(table.text())
 }
