@@ -61,7 +61,7 @@ fn devices_sort_keys_and_give_the_same_bits() {
     let text: String = numbers(4)
         .map(|number| format!("{},{}\n", ["b", "a", "", "c d"][number as usize % 4], number))
         .collect();
-    let csv = files.write("t.csv", &format!("k,v\n{text}"));
+    let csv = files.write("t.csv", format!("k,v\n{text}"));
     let by_tag = ["--op", "sum,mean", "--tags", "16", "--ignore-out-of-range"];
     let calls: [(&str, &[&str], &[&Path]); 5] = [
         ("by-key", &["--op", "sum,argmax", "--group"], &[&keys, &values]),
