@@ -328,7 +328,7 @@ impl<Op: Monoid> Table<'_, Op> {
         while copy <= last {
             nounroll();
             // Each lane begins with its own, so that they do not share a bank.
-            let place = ((slot << self.copies) + (copy + lane & last)) as usize;
+            let place = ((slot << self.copies) + ((copy + lane) & last)) as usize;
             // SAFETY: the caller's promise.
             unsafe {
                 let read = |place: usize| {

@@ -78,7 +78,7 @@ fn integers_and_extremes_are_exact() {
         for shape in [i as u32 % 5, (i as u32 + 1) % 5] {
             let n = 4096 + 13 * k as usize % 70;
             check::<i32, _>(Sum::<u32>::new(), (facts, k, shape, n), |number| number << 7, |a, b, _| a == b);
-            let wide = |number| (number as u64) << 33 | number as u64 * 3;
+            let wide = |number| ((number as u64) << 33) | (number as u64 * 3);
             check::<u64, _>(Sum::<u64>::new(), (facts, k, shape, n), wide, |a, b, _| a == b);
             check::<u32, _>(Max::<f32>::new(), (facts, k, shape, n), float, |a, b, _| {
                 a.to_bits() == b.to_bits()
