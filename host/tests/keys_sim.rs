@@ -483,6 +483,21 @@ fn runs_of_equal_keys() {
     check_runs(Words::default(), Equal, |key| key, &[5 * warp + 7], 1);
 }
 
+/// The only one in its warp: as a thread's vector of keys begins, and a warp's, a tile's; and elsewhere.
+#[test]
+fn runs_that_begin_where_a_vector_does() {
+    let tiling = RunTiling::of::<u32, Words>();
+    let (warp, tile) = (tiling.warp() as usize, tiling.tile() as usize);
+    let values: Vec<u32> = (0..2 * tile as u32).collect();
+    let [cpu, sim] = [Engine::cpu(), sim(Schedule::default())].map(|on| on.by_key(Words::default()).unwrap());
+    for head in [warp + 64, warp + 128, warp + 67, tile, tile + 5 * warp] {
+        let keys: Vec<u32> = (0..values.len()).map(|i| (i >= head).into()).collect();
+        let found = sim.reduce(&keys, &values).unwrap();
+        assert_eq!(found.keys, [0, 1], "{head}");
+        assert_eq!(found, cpu.reduce(&keys, &values).unwrap(), "{head}");
+    }
+}
+
 #[test]
 fn runs_over_many_groups_of_tiles() {
     let tile = RunTiling::of::<f64, Wide>().tile() as usize;
