@@ -6,7 +6,7 @@
 //! and [`settle`] finishes them.
 //!
 //! **A tag that many items have** would have all lanes wait for each other. Each warp looks at one item in each row: the tag of the lane
-//! whose turn it is, if at least [`LIKES`] have it, is kept in registers from then on, a value a lane, until twice as many have another.
+//! whose turn it is, if at least `LIKES` have it, is kept in registers from then on, a value a lane, until twice as many have another.
 //!
 //! **Sums of floats.** Cards add integers in shared memory at once, and floats only by trying again and again. So sums in `f64` are
 //! kept in fixed point, 64 bits, and those of a block are exact: the block chooses the unit by the greatest of the first items that its
