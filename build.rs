@@ -39,8 +39,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ("keys", vec![old], vec![new]),
         ("lines", vec![old, new], vec![new]),
     ];
-    // Where nothing runs them, one architecture of each part will do: the older one is that of `more` and `keys`. Of `more`, by far
-    // the largest, PTX alone.
+    // Where nothing runs them, one architecture of each part will do, and none of `more`, by far the largest: its operators go through
+    // the same kernels as those of the others, and the host compiles all of them.
     println!("cargo:rerun-if-env-changed=WARPFOLD_KERNELS_SAMPLED");
     let sampled = std::env::var_os("WARPFOLD_KERNELS_SAMPLED").is_some();
     // Some of the parts alone, for who works on their kernels and does not want to wait for the others'.
@@ -49,10 +49,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for (part, mut archs, mut cubin) in parts {
         if sampled {
             archs.drain(..archs.len() - 1);
-            cubin.retain(|arch| *arch == new && part != MORE);
+            cubin.retain(|arch| *arch == new);
         }
-        let is_named = |wanted: &String| wanted.split(',').any(|name| name == part);
-        if !wanted.as_ref().is_none_or(is_named) {
+        let is_wanted = match &wanted {
+            Some(names) => names.split(',').any(|name| name == part),
+            None => !(sampled && part == MORE),
+        };
+        if !is_wanted {
             std::fs::write(out.join(format!("{part}.rs")), NO_MODULES)?;
             continue;
         }
