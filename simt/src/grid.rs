@@ -7,7 +7,9 @@ use crate::imp;
 /// Waits until the grids before this one in its stream are done, and sees what they wrote (`griddepcontrol.wait`).
 ///
 /// The host may launch a kernel to overlap only if each of its threads calls this before it reads or writes anything
-/// that other work may use.
+/// that other work may use. Of several kernels that do one job apart from each other, the later ones may call it at
+/// their end instead, if the earlier ones let them start only after their own call, or after such a start: what they
+/// read is there then, and whoever waits for the last of them waits for all.
 #[inline(always)]
 pub fn wait_for_previous() {
     imp::grid_wait()

@@ -220,9 +220,9 @@ pub struct IrregularParams<Op: Monoid> {
 ///
 /// # Safety
 ///
-/// A block of [`THREADS`] for each tile; what the tables say is true: every segment of a tile is in its part of the list and in one of its tasks,
-/// and lies within its items, which are readable, at most [`TILE_BYTES`], and of at most [`tile_limit`] items; results are
-/// writable.
+/// A block of [`THREADS`] for each tile; what the tables say is true: every segment of a tile is in its part of the list, those of
+/// several groups in one of its tasks too, and lies within its items, which are readable, at most [`TILE_BYTES`], and of at most
+/// [`tile_limit`] items; results are writable.
 #[inline(always)]
 pub unsafe fn tiles<Op: Monoid, const V: usize>(params: &IrregularParams<Op>, words: Shared<Word>) {
     begin(params);
