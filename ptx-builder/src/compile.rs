@@ -275,7 +275,11 @@ pub(crate) fn compile(
         "codegen-units=1".to_owned(),
         "incremental=false".to_owned(),
         format!("panic=\"{}\"", if profile.immediate_abort { "immediate-abort" } else { "abort" }),
-        format!("rustflags=[\"-Ctarget-cpu={arch}\",\"-Cno-prepopulate-passes\"]"),
+        // To rustc a barrier is a call like any other: where what is known before it decides a branch behind it, its jump
+        // threading makes one barrier of each way, and a warp whose threads go both waits for itself for ever.
+        format!(
+            "rustflags=[\"-Ctarget-cpu={arch}\",\"-Cno-prepopulate-passes\",\"-Zmir-enable-passes=-JumpThreading\"]"
+        ),
         // What the workspace says of the crate is about its build for the host.
         format!("package.\"{}\".opt-level={}", description.name, profile.opt_level),
         "package.core.rustflags=[\"-Cno-prepopulate-passes\"]".to_owned(),

@@ -58,6 +58,7 @@ fn the_fixture_becomes_the_right_ptx() {
     let expected = [
         ("axpy", vec!["axpy__one", "axpy__scale"]),
         ("dynamic", vec!["dynamic"]),
+        ("once", vec!["once__barrier"]),
         ("rev_f32", vec!["rev_f32__block", "rev_f32__flag"]),
         ("stack", vec!["stack__allowed"]),
     ];
@@ -90,6 +91,9 @@ fn the_fixture_becomes_the_right_ptx() {
         let flag = &reverse[reverse.find(".entry rev_f32__flag").unwrap()..];
         assert_eq!(flag.matches("st.shared").count(), 2, "{flag}");
         assert_eq!(flag.matches("ld.shared").count(), 1, "{flag}");
+
+        let once = build.ptx("once", arch).unwrap();
+        assert_eq!(once.matches("bar.sync").count(), 1, "{once}");
 
         let dynamic = build.ptx("dynamic", arch).unwrap();
         assert!(dynamic.contains(".extern .shared .align 16 .b8"), "{dynamic}");

@@ -9,7 +9,7 @@ use std::{
 
 use cust::sys::{CUfunction, CUfunction_attribute, CUmodule, CUstream};
 use warpfold_gpu_kernels::{
-    export::{Descriptor, Export},
+    export::{Descriptor, Export, Family},
     tags::gather,
 };
 
@@ -57,7 +57,8 @@ impl Loaded {
             let functions = export.entries.iter().map(|entry| function(&module, export, entry.kernel, image));
             let functions = functions.collect::<Result<Vec<_>, _>>()?;
             for (&function, entry) in functions.iter().zip(export.entries) {
-                if gather::KERNELS.contains(&entry.kernel) {
+                // Kernels of other families have these names too.
+                if export.family == Family::Tags && gather::KERNELS.contains(&entry.kernel) {
                     let most = context.facts.most_shared_bytes_per_block.saturating_sub(gather::STATIC_BYTES);
                     let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
                     // SAFETY: a function of a module that is loaded.
