@@ -9,6 +9,51 @@ fn main() {
 #[cfg(feature = "cuda")]
 const MORE: &str = "more";
 
+/// What a sampled build compiles of the other parts: an operator for each kind of item and accumulator, and of order.
+#[cfg(feature = "cuda")]
+const SAMPLE: &[&str] = &[
+    "sum_i32_i64",
+    "sum_f32",
+    "sum_f64",
+    "sum_f32_exact",
+    "nansum_f32",
+    "product_f64",
+    "max_u32",
+    "min_f64",
+    "mss_i32",
+    "compose_f64",
+    "summinmax_f32",
+    "sum_f16_segments",
+    "sum_f32_segments",
+    "sum_f64_segments",
+    "sum_u8_u64_segments",
+    "argmax_f32_segments",
+    "any_bool_segments",
+    "mss_f32_segments",
+    "compose_f32_segments",
+    "dot_f32_along_segments",
+    "sum_u8_u32_scan",
+    "sum_f32_scan",
+    "sum_f64_scan",
+    "max_i64_scan",
+    "argmax_f32_scan",
+    "compose_f32_scan",
+    "fast_sum_f64_scan",
+    "sum_u8_u32_lines",
+    "sum_f32_lines",
+    "sum_f64_lines",
+    "compose_f32_lines",
+    "sum_i64_tags",
+    "sum_f64_tags",
+    "fast_sum_f32_tags",
+    "max_f32_tags",
+    "mean_f32_by_i32",
+    "compose_f32_by_i32",
+    "arg_max_f32_by_i64",
+    "sort_u32_u64",
+    "sort_u64_u32",
+];
+
 #[cfg(feature = "cuda")]
 const NO_MODULES: &str = "pub static MODULES: &[warpfold_host::module::Module] = &[];\n";
 
@@ -39,8 +84,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ("keys", vec![old], vec![new]),
         ("lines", vec![old, new], vec![new]),
     ];
-    // Where nothing runs them, one architecture of each part will do, and none of `more`, by far the largest: its operators go through
-    // the same kernels as those of the others, and the host compiles all of them.
+    // Where nothing runs them, one architecture of each part will do, of a sample of the operators, and none of `more`, by far the
+    // largest: they go through the same kernels as those of the others, and the host compiles all of them.
     println!("cargo:rerun-if-env-changed=WARPFOLD_KERNELS_SAMPLED");
     let sampled = std::env::var_os("WARPFOLD_KERNELS_SAMPLED").is_some();
     // Some of the parts alone, for who works on their kernels and does not want to wait for the others'.
@@ -59,7 +104,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             std::fs::write(out.join(format!("{part}.rs")), NO_MODULES)?;
             continue;
         }
-        let build = CudaBuilder::new("builtins")
+        let mut builder = CudaBuilder::new("builtins")
             .no_default_features()
             .features([part])
             .archs(archs)
@@ -68,9 +113,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             // How the kernels were timed.
             .opt_level(1)
             // Where `cargo xtask setup` puts it.
-            .ptxas_search("target/ptxas")
-            .build()?;
-        build.write_modules(out.join(format!("{part}.rs")), "warpfold_host::module")?;
+            .ptxas_search("target/ptxas");
+        if sampled && wanted.is_none() {
+            builder = builder.groups(SAMPLE.iter().copied());
+        }
+        builder.build()?.write_modules(out.join(format!("{part}.rs")), "warpfold_host::module")?;
     }
     Ok(())
 }

@@ -91,7 +91,7 @@ mod cuda {
         assert!(BUILTINS.modules.iter().any(|module| module.name == "sum_f32"));
         for export in BUILTINS.table.exports {
             let Some(module) = BUILTINS.modules.iter().find(|module| module.name == export.name) else {
-                // The largest part is left out then.
+                // Only a sample is compiled then.
                 assert!(sampled, "{} was not compiled", export.name);
                 continue;
             };

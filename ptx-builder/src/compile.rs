@@ -94,6 +94,8 @@ pub(crate) struct Profile {
     pub immediate_abort: bool,
     /// Of the kernel crate.
     pub opt_level: u8,
+    /// The groups that become modules, if not all.
+    pub groups: Option<Vec<String>>,
 }
 
 impl Profile {

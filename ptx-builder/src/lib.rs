@@ -98,6 +98,7 @@ impl CudaBuilder {
                 features: Vec::new(),
                 immediate_abort: true,
                 opt_level: 3,
+                groups: None,
             },
             ptx_version: None,
             strict: false,
@@ -107,6 +108,13 @@ impl CudaBuilder {
             ptxas_search: Vec::new(),
             cargo_directives: true,
         }
+    }
+
+    /// Makes modules of these groups of kernels alone; of those that the crate does not have, none. By default all groups become
+    /// modules.
+    pub fn groups<S: Into<String>>(mut self, groups: impl IntoIterator<Item = S>) -> CudaBuilder {
+        self.profile.groups = Some(groups.into_iter().map(Into::into).collect());
+        self
     }
 
     /// Builds PTX for this architecture alone.
@@ -333,7 +341,11 @@ impl CudaBuilder {
                     &folder,
                     &target_dir,
                 )?;
-                let kernels = Arc::new(link::link_kernels(toolchain, &bitcode, arch, &folder)?);
+                let mut kernels = link::link_kernels(toolchain, &bitcode, arch, &folder)?;
+                if let Some(wanted) = &self.profile.groups {
+                    kernels.groups.retain(|group| wanted.contains(&group.name));
+                }
+                let kernels = Arc::new(kernels);
                 if kernels.groups.is_empty() {
                     return Err(Error::NoEntries(description.name.clone()));
                 }
