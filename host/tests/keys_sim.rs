@@ -364,7 +364,7 @@ fn run_oracle<K: Plain, E: Equality<K>, Op: Monoid>(
     values: &[Op::Item],
     index: &dyn Fn(usize) -> u64,
 ) -> (Vec<K>, Vec<Op::Output>) {
-    let tiling = RunTiling::of_keys::<K, Op>();
+    let tiling = RunTiling::of_keys::<K, E, Op>();
     let (strip, warp, tile) = (tiling.strip as usize, tiling.warp() as usize, tiling.tile() as usize);
     let n = keys.len();
     let begins = |i: usize| i == 0 || !equality.same(keys[i - 1], keys[i]);

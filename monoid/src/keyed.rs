@@ -238,6 +238,29 @@ impl<K: Plain + PartialEq> Equality<K> for Equal {
     }
 }
 
+/// Flags in place of keys: one that is not zero begins a run. So does the first item, whatever its flag is.
+///
+/// ```
+/// use warpfold_monoid::keyed::{Equality, Heads};
+///
+/// assert!(Heads.same(1, 0) && !Heads.same(1, 1));
+/// ```
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Heads;
+
+// SAFETY: zero bytes.
+unsafe impl Plain for Heads {
+    const LAYOUT: u64 = fingerprint(&[73]);
+}
+
+impl Equality<u8> for Heads {
+    #[inline(always)]
+    fn same(&self, _earlier: u8, later: u8) -> bool {
+        later == 0
+    }
+}
+
 /// Which kernels serve keys that are compared by [`Equal`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyClass {
@@ -306,18 +329,22 @@ impl RunTiling {
         RunTiling::new(size_of::<K>(), size_of::<Op::Item>(), size_of::<Op::Output>())
     }
 
-    /// The same for any keys, of which narrow integers are cut as wider ones are.
+    /// The same for any keys and equality: narrow integers that are compared by [`Equal`] are cut as wider ones are, whose kernels
+    /// they have.
     ///
     /// ```
-    /// use warpfold_monoid::{Sum, keyed::RunTiling};
+    /// use warpfold_monoid::{Sum, keyed::{Equal, Heads, RunTiling}};
     ///
-    /// assert_eq!(RunTiling::of_keys::<u8, Sum<f64>>(), RunTiling::of::<u32, Sum<f64>>());
+    /// assert_eq!(RunTiling::of_keys::<u8, Equal, Sum<f64>>(), RunTiling::of::<u32, Sum<f64>>());
+    /// assert_eq!(RunTiling::of_keys::<u8, Heads, Sum<f64>>(), RunTiling::of::<u8, Sum<f64>>());
     /// ```
     #[inline(always)]
-    pub fn of_keys<K: 'static, Op: Monoid>() -> RunTiling {
+    pub fn of_keys<K: 'static, E: 'static, Op: Monoid>() -> RunTiling {
         match KeyClass::of::<K>() {
-            KeyClass::Narrow => const { RunTiling::of::<i32, Op>() },
-            KeyClass::Own | KeyClass::Word | KeyClass::Long => const { RunTiling::of::<K, Op>() },
+            KeyClass::Narrow if TypeId::of::<E>() == TypeId::of::<Equal>() => {
+                const { RunTiling::of::<i32, Op>() }
+            }
+            _ => const { RunTiling::of::<K, Op>() },
         }
     }
 
@@ -396,6 +423,56 @@ impl<A: Plain> RunsSoFar<A> {
     #[inline(always)]
     pub const fn value(&self) -> A {
         self.value
+    }
+}
+
+/// An item of no bytes: what operators take that look at positions alone.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Nothing;
+
+// SAFETY: zero bytes.
+unsafe impl Plain for Nothing {
+    const LAYOUT: u64 = fingerprint(&[74]);
+}
+
+/// Where runs end: behind the last item. With a 0 in front, a reduction by key gives the runs' offsets.
+///
+/// ```
+/// use warpfold_monoid::{keyed::{Nothing, RunEnds}, tree};
+///
+/// assert_eq!(tree::reduce(&RunEnds, &[Nothing; 5]), 5);
+/// ```
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunEnds;
+
+// SAFETY: zero bytes.
+unsafe impl Plain for RunEnds {
+    const LAYOUT: u64 = fingerprint(&[75]);
+}
+
+impl Monoid for RunEnds {
+    type Item = Nothing;
+    type Acc = u64;
+    type Output = u64;
+    type Empty = GivesIdentity;
+    const COMMUTATIVE: bool = false;
+    #[inline(always)]
+    fn identity(&self) -> u64 {
+        0
+    }
+    #[inline(always)]
+    fn lift(&self, _item: Nothing, index: u64) -> u64 {
+        index + 1
+    }
+    #[inline(always)]
+    fn combine(&self, _left: u64, right: u64) -> u64 {
+        right
+    }
+    #[inline(always)]
+    fn finish(&self, acc: u64) -> u64 {
+        acc
     }
 }
 

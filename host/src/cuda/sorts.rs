@@ -209,7 +209,7 @@ impl<K: RunKey> GroupLauncher<K> {
             return Ok(0);
         }
         let sort = workspace_bytes(&self.plan(n)?);
-        Ok(sort.max(self.runs.bytes::<K::Run, Op>(n)?))
+        Ok(sort.max(self.runs.bytes::<K::Run, Equal, Op>(n)?))
     }
 
     /// Lays workspaces ready for one capture.

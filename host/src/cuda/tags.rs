@@ -61,7 +61,7 @@ impl<T> From<'_, T> {
     /// context is current.
     pub(super) unsafe fn enqueue(&self, room: CUdeviceptr, stream: CUstream) -> Result<CUdeviceptr, Error> {
         match *self {
-            From::Host([]) => Ok(room),
+            From::Host(items) if size_of_val(items) == 0 => Ok(room),
             From::Host(items) => {
                 let bytes = size_of_val(items);
                 // SAFETY: the caller's promise.
