@@ -15,6 +15,10 @@
 //! Of a tag, the chunks' values are cut into [runs](TagShape::run), one for each of [`fold_lanes`](TagShape::fold_lanes) lanes,
 //! which combine them from left to right; and these lanes combine pairwise, neighbours first.
 //!
+//! More tags than a warp keeps values of ([`range`](TagShape::range)) are [sorted](TagShape::sorted): the order is that of a reduction
+//! by group, by keys of 4 bytes, of the items whose tags are in range. Only a stream's pieces, and arrays that no sort takes, are cut as above, a
+//! range of tags at a time.
+//!
 //! Operators whose bits no order changes ([`ANY_ORDER`](Monoid::ANY_ORDER)), and those that give theirs up ([`Fast`](crate::Fast)), may be
 //! combined in another.
 //!
@@ -68,6 +72,9 @@ const MULTIPROCESSORS: u64 = 128;
 /// Items of a chunk that is not the last, at least.
 const LEAST_CHUNK: u64 = 2048;
 
+/// Items that are sorted, at most.
+const MOST_SORTED: u64 = u32::MAX as u64;
+
 /// Values of chunks, of all tags, that there are at most, unless one chunk's are more.
 const MAX_PARTIALS: u64 = 1 << 22;
 
@@ -80,6 +87,7 @@ const MAX_PARTIALS: u64 = 1 << 22;
 /// assert_eq!((few.few, few.warps, few.chunks), (true, 3, 1534));
 /// let many = TagShape::of::<Sum<f32>>(1 << 26, 4096);
 /// assert_eq!((many.few, many.warps, many.chunks), (false, 1, 768));
+/// assert!(!many.sorted && TagShape::of::<Sum<f32>>(1 << 26, 1 << 20).sorted);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TagShape {
@@ -87,6 +95,8 @@ pub struct TagShape {
     pub n: u64,
     /// Tags.
     pub k: u64,
+    /// Are the items of an array sorted by their tags, and their runs reduced? What follows is then how a stream's pieces are cut.
+    pub sorted: bool,
     /// Do tags have columns?
     pub few: bool,
     /// Tags whose values one warp keeps: it meets all items once for each so many.
@@ -125,7 +135,9 @@ impl TagShape {
         let worth = if 2 * range > LEAST_CHUNK { 2 * range } else { LEAST_CHUNK };
         let row = LANES as u64 * TAG_STRIP;
         let chunk = if share > worth { share } else { worth }.div_ceil(row) * row;
-        TagShape { n, k, few, range, warps: warps as u32, chunk, chunks: n.div_ceil(chunk) }
+        // What combines runs takes accumulators of whole words.
+        let sorted = k > range && n <= MOST_SORTED && acc % size_of::<u32>() == 0;
+        TagShape { n, k, sorted, few, range, warps: warps as u32, chunk, chunks: n.div_ceil(chunk) }
     }
 
     /// How many times a warp meets a chunk: once for each [range](TagShape::range) of tags.
