@@ -17,12 +17,12 @@ use warpfold_monoid::{
 };
 
 #[cfg(feature = "cuda")]
-use crate::plan::tags::SortedPlan;
-#[cfg(feature = "cuda")]
 use crate::cuda::{
     Context, Gpu, GroupLauncher, Loaded, RunLauncher, ScanLauncher, SegmentLauncher, SortLauncher,
     TagLauncher,
 };
+#[cfg(feature = "cuda")]
+use crate::plan::tags::SortedPlan;
 use crate::{
     Error, GroupReducer, KeyReducer, Reducer, Scanner, SegmentReducer, TagReducer,
     erased::Types,

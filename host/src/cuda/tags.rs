@@ -305,9 +305,7 @@ impl TagLauncher {
         let launch = |kernel, grid| {
             // SAFETY: the parameters of these kernels of this operator, whose descriptor was compared; what they point to is the caller's
             // promise and the workspace's size.
-            unsafe {
-                self.loaded.launch(kernel, (grid, sorted::THREADS), params, stream, true, over)
-            }
+            unsafe { self.loaded.launch(kernel, (grid, sorted::THREADS), params, stream, true, over) }
         };
         let from = (if makes { keys } else { tags }, values);
         let to = (at(room.run_keys), at(room.run_values), at(room.count));

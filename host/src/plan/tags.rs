@@ -225,7 +225,8 @@ impl SortedPlan {
             return None;
         }
         let most = 8 * (facts.multiprocessors as u64).max(1);
-        let blocks = |items: u64| items.div_ceil(sorted::THREADS as u64).min(most).min(facts.max_grid_x as u64);
+        let blocks =
+            |items: u64| items.div_ceil(sorted::THREADS as u64).min(most).min(facts.max_grid_x as u64);
         let number = blocks(k.max(n.div_ceil(sorted::IN_FLIGHT as u64)));
         Some(SortedPlan { n, k, number: number as u32, spread: blocks(n.min(k)) as u32 })
     }
