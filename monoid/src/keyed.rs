@@ -136,7 +136,7 @@ impl TagShape {
         let row = LANES as u64 * TAG_STRIP;
         let chunk = if share > worth { share } else { worth }.div_ceil(row) * row;
         // What combines runs takes accumulators of whole words.
-        let sorted = k > range && n <= MOST_SORTED && acc % size_of::<u32>() == 0;
+        let sorted = k > range && n <= MOST_SORTED && acc.is_multiple_of(size_of::<u32>());
         TagShape { n, k, sorted, few, range, warps: warps as u32, chunk, chunks: n.div_ceil(chunk) }
     }
 

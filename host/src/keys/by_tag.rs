@@ -243,7 +243,7 @@ impl<Op: Monoid> TagReducer<Op> {
                 kept.resize(k, None);
                 sink::tagged::Place::Cpu(kept)
             }
-            Place::Sim(simulator) => sink::tagged::Place::Sim(simulator.sink::<Op>(self.k)?),
+            Place::Sim(simulator) => sink::tagged::Place::Sim(Box::new(simulator.sink::<Op>(self.k)?)),
             #[cfg(feature = "cuda")]
             Place::Cuda(launcher) => sink::tagged::Place::Cuda(launcher.sink::<Op>(self.k)?),
         })
