@@ -192,7 +192,7 @@ impl<Op: Monoid> TagReducer<Op> {
             self.check(bad.map(|index| (index, tags[index as usize].number())))?;
             return Ok(results);
         }
-        let place = sink::tagged::Place::Cuda(launcher.sink::<Op>(self.k)?);
+        let place = sink::tagged::Place::Cuda(Box::new(launcher.sink::<Op>(self.k)?));
         let sink = self.tagged_sink(place);
         sink.push(tags, values)?;
         sink.finish()
@@ -245,7 +245,7 @@ impl<Op: Monoid> TagReducer<Op> {
             }
             Place::Sim(simulator) => sink::tagged::Place::Sim(Box::new(simulator.sink::<Op>(self.k)?)),
             #[cfg(feature = "cuda")]
-            Place::Cuda(launcher) => sink::tagged::Place::Cuda(launcher.sink::<Op>(self.k)?),
+            Place::Cuda(launcher) => sink::tagged::Place::Cuda(Box::new(launcher.sink::<Op>(self.k)?)),
         })
     }
 

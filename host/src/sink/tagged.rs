@@ -48,7 +48,7 @@ pub(crate) enum Place<Op: Monoid> {
     Cpu(Vec<Option<Op::Acc>>),
     Sim(Box<SimTags>),
     #[cfg(feature = "cuda")]
-    Cuda(CudaTags),
+    Cuda(Box<CudaTags>),
 }
 
 impl<Op: Monoid> fmt::Debug for TaggedSink<Op> {
