@@ -50,6 +50,7 @@ const SAMPLE: &[&str] = &[
     "mean_f32_by_i32",
     "compose_f32_by_i32",
     "arg_max_f32_by_i64",
+    "ends_by_flag",
     "sort_u32_u64",
     "sort_u64_u32",
 ];

@@ -26,9 +26,9 @@ pub use engine::{BUILTINS, Engine, KEYS, SCAN_LINES, SCANS, SEGMENTS, SORTS, TAG
 pub use warpfold_host::cuda;
 pub use warpfold_host::{
     Backend, ByKey, Columns, ColumnsMut, DeviceInfo, EngineInfo, Equal, Equality, Error, GroupKey,
-    GroupReducer, Groups, Input, Items, KeyReducer, Reducer, Scanner, Schedule, SegmentPlan, SegmentReducer,
-    SimOptions, Sink, Source, Strided, Tag, TagReducer, TaggedSink, beside, cpu, cuda_devices, keys, module,
-    plan, scans, segments, source,
+    GroupReducer, Groups, Input, Items, KeyReducer, KeyScanner, Reducer, Scanner, Schedule, SegmentPlan,
+    SegmentReducer, SimOptions, Sink, Source, Strided, Tag, TagReducer, TaggedSink, beside, cpu,
+    cuda_devices, keys, module, plan, scans, segments, source,
 };
 pub use warpfold_monoid as monoid;
 pub use warpfold_monoid::{

@@ -15,7 +15,7 @@ use warpfold::{
         },
     },
     keys::DeviceKey,
-    monoid::keyed::{RunTiling, TagShape},
+    monoid::keyed::{Equal, RunTiling, TagShape},
 };
 
 use crate::support::{Random, apart, bytes, gpu, matrix::Data, ordinary};
@@ -219,7 +219,7 @@ where
     Op::Item: Data,
 {
     let Some(gpu) = gpu() else { return };
-    let tiling = RunTiling::of_keys::<K, Op>();
+    let tiling = RunTiling::of_keys::<K, Equal, Op>();
     let (warp, tile) = (tiling.warp() as usize, tiling.tile() as usize);
     let (on, cpu) = (gpu.by_key::<K, _>(op).unwrap(), Engine::cpu().by_key::<K, _>(op).unwrap());
     for (round, n) in

@@ -343,6 +343,104 @@ fn replayed_graphs_never_take_what_earlier_runs_left() {
     }
 }
 
+/// A run has the bits of being scanned alone: keys of all widths, flags, enqueued and captured, with room that is used again.
+#[test]
+fn runs_of_equal_keys_on_the_device_and_in_replayed_graphs() {
+    let Some(gpu) = gpu() else { return };
+    let _apart = apart();
+    let _context = Context::new(Device::get_device(0).unwrap()).unwrap();
+    let stream = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
+    let (most, op) = (300_000, Sum::<f32>::new());
+    let on = gpu.scanner(op).unwrap().exclusive();
+    let cpu = Engine::cpu().scanner(op).unwrap().exclusive();
+    let (by_key, by_byte, by_heads) =
+        (on.by_key::<i64>().unwrap(), on.reverse().by_key::<u8>().unwrap(), on.by_heads().unwrap());
+    // Some runs are longer than a tile, most are short.
+    let keys_of = |n: usize, seed: u64| -> Vec<i64> {
+        let mut random = Random::new(seed);
+        let (mut key, mut keys) = (0, Vec::new());
+        while keys.len() < n {
+            let most = if random.below(40) == 0 { 30_000 } else { 1 + 9 * (seed % 4) };
+            keys.resize(n.min(keys.len() + 1 + random.below(most) as usize), key);
+            key += 1 + 7_000_000_000 * (random.below(3) as i64);
+        }
+        keys
+    };
+    let flags_of = |keys: &[i64]| -> Vec<u8> {
+        (0..keys.len())
+            .map(|i| if i > 0 && keys[i] != keys[i - 1] { 1 + (i % 200) as u8 } else { 0 })
+            .collect()
+    };
+    let items: Vec<f32> = ordinary(most, 3);
+    let array = DeviceArray::from_slice(&gpu, &items).unwrap();
+    let mut results = [0; 3].map(|_| DeviceArray::from_slice(&gpu, &vec![0_f32; most]).unwrap());
+    for (seed, n) in [(0, 0), (0, 1), (1, 6000), (2, most), (3, 70_001), (0, most)] {
+        let keys = keys_of(n, seed);
+        let (bytes_of, flags): (Vec<u8>, _) = (keys.iter().map(|&key| key as u8).collect(), flags_of(&keys));
+        let (long, narrow, heads) = (
+            DeviceArray::from_slice(&gpu, &keys).unwrap(),
+            DeviceArray::from_slice(&gpu, &bytes_of).unwrap(),
+            DeviceArray::from_slice(&gpu, &flags).unwrap(),
+        );
+        let view = array.view().slice(..n as u64).unwrap();
+        // SAFETY: all are left alone until the stream has been waited for.
+        unsafe {
+            by_key.enqueue(&long, &view, &mut results[0], &stream).unwrap();
+            by_byte.enqueue(&narrow, &view, &mut results[1], &stream).unwrap();
+            by_heads.enqueue(&heads, &view, &mut results[2], &stream).unwrap();
+        }
+        stream.synchronize().unwrap();
+        let plan = SegmentPlan::from_keys(&keys);
+        let expected = cpu.scan_segments(&items[..n], &plan).unwrap();
+        let of_bytes = cpu.reverse().scan_segments(&items[..n], &SegmentPlan::from_keys(&bytes_of)).unwrap();
+        for (k, expected) in [&expected, &of_bytes, &expected].into_iter().enumerate() {
+            assert!(bytes(&results[k].to_vec().unwrap()[..n]) == bytes(expected), "{n} items, scan {k}");
+        }
+        assert_eq!(by_key.plan(&long).unwrap(), plan, "{n} items");
+        assert!(
+            bytes(&by_key.scan(&keys, &items[..n]).unwrap()) == bytes(&expected),
+            "{n} items, host memory"
+        );
+    }
+    let error = gpu.scanner(Max::<i32>::new()).unwrap().by_key::<i32>().unwrap();
+    let (keys, numbers) = (
+        DeviceArray::from_slice(&gpu, &[0_i32; 3]).unwrap(),
+        DeviceArray::from_slice(&gpu, &[0_i32; 3]).unwrap(),
+    );
+    let mut output = DeviceArray::from_slice(&gpu, &[0_i32; 3]).unwrap();
+    // SAFETY: nothing is enqueued.
+    let error = unsafe { error.enqueue(&keys, &numbers, &mut output, &stream) }.unwrap_err();
+    let Error::NoKernel { line, list, .. } = error else { panic!("{error}") };
+    assert_eq!((line.as_str(), list), ("my_operator_lines => Max<i32>,", "scan_line_kernels!"));
+
+    let mut keys = DeviceArray::from_slice(&gpu, &keys_of(most, 1)).unwrap();
+    let (mut graph, mut executable): (CUgraph, CUgraphExec) = (ptr::null_mut(), ptr::null_mut());
+    // SAFETY: a live stream, valid places for the answers; the arrays outlive the graph.
+    unsafe {
+        by_key.warm_up(most as u64).unwrap();
+        let mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        assert_eq!(sys::cuStreamBeginCapture_v2(stream.as_inner(), mode) as u32, 0);
+        by_key.enqueue(&keys, &array, &mut results[0], &stream).unwrap();
+        assert_eq!(sys::cuStreamEndCapture(stream.as_inner(), &mut graph) as u32, 0);
+        assert_eq!(sys::cuGraphInstantiateWithFlags(&mut executable, graph, 0) as u32, 0);
+    }
+    for round in 0..12 {
+        // Other runs each time, so that what is stale is wrong.
+        let now = keys_of(most, round);
+        keys.copy_from_slice(&now).unwrap();
+        // SAFETY: a live executable and stream.
+        assert_eq!(unsafe { sys::cuGraphLaunch(executable, stream.as_inner()) } as u32, 0);
+        stream.synchronize().unwrap();
+        let expected = cpu.scan_segments(&items, &SegmentPlan::from_keys(&now)).unwrap();
+        assert!(bytes(&results[0].to_vec().unwrap()) == bytes(&expected), "round {round}");
+    }
+    // SAFETY: ours, and the stream has been waited for.
+    unsafe {
+        sys::cuGraphExecDestroy(executable);
+        sys::cuGraphDestroy(graph);
+    }
+}
+
 #[test]
 fn more_than_2_to_the_32_items() {
     let Some(gpu) = gpu() else { return };

@@ -1,7 +1,10 @@
 //! The operators whose reductions by tag and by key are compiled ahead, and the sorts that grouping takes.
 
 use warpfold_gpu_kernels::{key_kernels, sort_kernels, tag_kernels};
-use warpfold_monoid::{ArgMax, Compose, Fast, Max, Mean, Sum};
+use warpfold_monoid::{
+    ArgMax, Compose, Fast, Max, Mean, Sum,
+    keyed::{Heads, RunEnds},
+};
 
 tag_kernels! {
     /// The exports of reductions by tag.
@@ -24,6 +27,9 @@ key_kernels! {
     compose_f32_by_i32 => (i32, Compose<f32>),
     sum_f32_by_i64 => (i64, Sum<f32>),
     arg_max_f32_by_i64 => (i64, ArgMax<f32>),
+    ends_by_i32 => (i32, RunEnds),
+    ends_by_i64 => (i64, RunEnds),
+    ends_by_flag => (u8, RunEnds, Heads),
 }
 
 sort_kernels! {

@@ -584,8 +584,10 @@ macro_rules! __scan_body {
 ///
 /// As [`kernels!`](crate::kernels), whose rules for names hold here too; the names of all families are told apart by what
 /// they are called, so they differ. Each line emits the entry points `NAME__few`, `NAME__many` and `NAME__fold` (see
-/// [`tags`](crate::tags)) and `NAME__clear`, `NAME__gather`, `NAME__sweep`, `NAME__scatter` and `NAME__settle` (see
-/// [`gather`](crate::tags::gather)), which take tags of every width.
+/// [`tags`](crate::tags)), `NAME__clear`, `NAME__gather`, `NAME__sweep`, `NAME__scatter` and `NAME__settle` (see
+/// [`gather`](crate::tags::gather)), and `NAME__number`, `NAME__runs` and `NAME__spread` (see [`sorted`](crate::tags::sorted)), which take
+/// tags of every width. Beyond as many tags as a warp keeps values of, operators that are not gathered need
+/// [sorts](crate::sort_kernels) too.
 #[macro_export]
 macro_rules! tag_kernels {
     ($(#[$meta:meta])* $vis:vis static $table:ident: $($name:ident => $op:ty),+ $(,)?) => {
@@ -602,6 +604,9 @@ macro_rules! tag_kernels {
                 $crate::__tag_entry!($name, $op, sweep);
                 $crate::__tag_entry!($name, $op, scatter);
                 $crate::__tag_entry!($name, $op, settle);
+                $crate::__tag_entry!($name, $op, number);
+                $crate::__tag_entry!($name, $op, runs);
+                $crate::__tag_entry!($name, $op, spread);
             };
         )+
 
@@ -619,6 +624,9 @@ macro_rules! tag_kernels {
                     $crate::__tag_simulated!($op, sweep),
                     $crate::__tag_simulated!($op, scatter),
                     $crate::__tag_simulated!($op, settle),
+                    $crate::__tag_simulated!($op, number),
+                    $crate::__tag_simulated!($op, runs),
+                    $crate::__tag_simulated!($op, spread),
                 ]),
             )+],
         };
@@ -873,7 +881,7 @@ macro_rules! __tag_entry {
     ($name:ident, $op:ty, $kernel:ident) => {
         const _: () = {
             #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel)))]
-            unsafe extern "ptx-kernel" fn entry(params: $crate::tags::TagParams<$op>) {
+            unsafe extern "ptx-kernel" fn entry(params: $crate::__tag_params!($op, $kernel)) {
                 // SAFETY: the launch promises what the parameters' documentation asks for.
                 unsafe { $crate::__tag_body!($op, $kernel, &params) }
             }
@@ -891,8 +899,29 @@ macro_rules! __tag_simulated {
         $crate::export::Entry {
             kernel: stringify!($kernel),
             // SAFETY: the caller passes the parameters of this operator's kernel.
-            simulate: |params| unsafe { $crate::__tag_body!($op, $kernel, &*params.cast()) },
+            simulate: |params| unsafe {
+                type Params = $crate::__tag_params!($op, $kernel);
+                $crate::__tag_body!($op, $kernel, &*params.cast::<Params>())
+            },
         }
+    };
+}
+
+/// The parameters of such an entry point.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __tag_params {
+    ($op:ty, runs) => {
+        $crate::scan::runs::RunParams<i32, $crate::monoid::keyed::Equal, $op>
+    };
+    ($op:ty, number) => {
+        $crate::tags::sorted::SortedParams<$op>
+    };
+    ($op:ty, spread) => {
+        $crate::tags::sorted::SortedParams<$op>
+    };
+    ($op:ty, $kernel:ident) => {
+        $crate::tags::TagParams<$op>
     };
 }
 
@@ -908,6 +937,15 @@ macro_rules! __tag_bounds {
     };
     ($op:ty, scatter) => {
         $crate::tags::gather::SCATTER_THREADS | $crate::tags::gather::RESIDENT << 16
+    };
+    ($op:ty, runs) => {
+        $crate::scan::runs::run_bounds::<i32, $op>()
+    };
+    ($op:ty, number) => {
+        $crate::tags::sorted::THREADS
+    };
+    ($op:ty, spread) => {
+        $crate::tags::sorted::THREADS
     };
     ($op:ty, $kernel:ident) => {
         $crate::tags::launch_bounds::<$op>()
@@ -956,6 +994,21 @@ macro_rules! __tag_body {
     ($op:ty, settle, $params:expr) => {
         if const { $crate::tags::gather::serves::<$op>() } {
             $crate::tags::gather::settle::<$op>($params)
+        }
+    };
+    ($op:ty, number, $params:expr) => {
+        if const { $crate::tags::sorted::serves::<$op>() } {
+            $crate::tags::sorted::number::<$op>($params)
+        }
+    };
+    ($op:ty, runs, $params:expr) => {
+        if const { $crate::tags::sorted::serves::<$op>() } {
+            $crate::__key_body!(i32, $op, $params)
+        }
+    };
+    ($op:ty, spread, $params:expr) => {
+        if const { $crate::tags::sorted::serves::<$op>() } {
+            $crate::tags::sorted::spread::<$op>($params)
         }
     };
 }

@@ -6,7 +6,7 @@
 //! values, and [`fold`], a launch of its own that starts as the first ends, combines those of all chunks. No value depends on
 //! which warp ran when.
 //!
-//! Operators whose order is free have another way: [`gather`](mod@gather).
+//! Operators whose order is free have another way: [`gather`](mod@gather). More tags than a warp keeps values of are [`sorted`].
 
 use warpfold_monoid::{
     Monoid, Plain,
@@ -26,6 +26,7 @@ use crate::export::bounds;
 pub use crate::segments::tile::Word;
 
 pub mod gather;
+pub mod sorted;
 
 /// The parameters of all kernels. The host fills it, the kernel receives it by value.
 #[repr(C)]

@@ -21,6 +21,8 @@ use crate::cuda::{
     Context, Gpu, GroupLauncher, Loaded, RunLauncher, ScanLauncher, SegmentLauncher, SortLauncher,
     TagLauncher,
 };
+#[cfg(feature = "cuda")]
+use crate::plan::tags::SortedPlan;
 use crate::{
     Error, GroupReducer, KeyReducer, Reducer, Scanner, SegmentReducer, TagReducer,
     erased::Types,
@@ -340,7 +342,9 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// As for [`reducer`](Engine::reducer), and [`Error::TooManyTags`] from 2^31 tags on.
+    /// As for [`reducer`](Engine::reducer), and [`Error::TooManyTags`] from 2^31 tags on. Where the items are
+    /// [sorted](warpfold_monoid::keyed::TagShape::sorted) on a device, its calls need [sorts](warpfold_gpu_kernels::sort_kernels) to be
+    /// loaded, and give [`Error::NoKernel`] if there are none.
     ///
     /// ```
     /// use warpfold_host::Engine;
@@ -363,13 +367,21 @@ impl Engine {
             Place::Sim(options) => {
                 let facts = self.facts.unwrap_or(DeviceFacts::H100);
                 let export = self.find(Named::of::<Op>(), Family::Tags)?.1;
-                keys::TagPlace::Sim(TagSimulator::new::<Op>(*options, export, facts)?)
+                let sorts = match keys::Travels::of::<Op>(false) {
+                    keys::Travels::Long => self.sort_simulator::<u32, u64>(),
+                    keys::Travels::Word | keys::Travels::Position => self.sort_simulator::<u32, u32>(),
+                };
+                keys::TagPlace::Sim(TagSimulator::new::<Op>(*options, export, facts, sorts)?)
             }
             #[cfg(feature = "cuda")]
             Place::Cuda(gpu) => {
                 let loaded = self.kernels(gpu, Named::of::<Op>(), Family::Tags)?;
                 let facts = self.facts.unwrap_or(gpu.context.facts);
-                keys::TagPlace::Cuda(TagLauncher::new::<Op>(gpu.clone(), loaded, facts)?)
+                let groups = SortedPlan::of::<Op>(1, k, &facts).map(|_| {
+                    let runs = RunLauncher::new::<i32, Equal, Op>(gpu.clone(), loaded.clone(), facts)?;
+                    self.group_launcher_of::<u32>(runs, keys::Travels::of::<Op>(false))
+                });
+                keys::TagPlace::Cuda(TagLauncher::new::<Op>(gpu.clone(), loaded, facts, groups)?)
             }
         };
         Ok(TagReducer::new(self.clone(), op, k, place))
@@ -535,6 +547,16 @@ impl Engine {
         let keys::KeyPlace::Cuda(runs) = self.run_place::<K::Run, Op>()? else {
             return Err(Error::NeedsCuda { what: "sorting on a device" });
         };
+        self.group_launcher_of(runs, travels)
+    }
+
+    /// The same with what reduces runs.
+    #[cfg(feature = "cuda")]
+    fn group_launcher_of<K: keys::RunKey>(
+        &self,
+        runs: RunLauncher,
+        travels: keys::Travels,
+    ) -> Result<GroupLauncher<K>, Error> {
         let sorts = match travels {
             keys::Travels::Long => self.sort_launcher::<K, u64>()?,
             keys::Travels::Word | keys::Travels::Position => self.sort_launcher::<K, u32>()?,

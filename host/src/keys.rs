@@ -38,6 +38,5 @@ pub(crate) use by_tag::Place as TagPlace;
 pub(crate) use by_tag::same_lengths;
 pub use by_tag::{Tag, TagReducer};
 pub use group_by::{DeviceKey, GroupInput, GroupKey, GroupReducer, Groups};
-#[cfg(feature = "cuda")]
 pub(crate) use group_by::{RunKey, Travels};
 pub use warpfold_monoid::keyed::{Equal, Equality};

@@ -43,7 +43,7 @@ pub use error::Error;
 pub use input::{Input, Items, Source, Strided};
 pub use keys::{ByKey, Equal, Equality, GroupKey, GroupReducer, Groups, KeyReducer, Tag, TagReducer};
 pub use reducer::Reducer;
-pub use scans::Scanner;
+pub use scans::{KeyScanner, Scanner};
 pub use segments::{SegmentPlan, SegmentReducer};
 pub use sim::{Schedule, SimOptions};
 pub use sink::{Sink, TaggedSink};

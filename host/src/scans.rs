@@ -37,10 +37,13 @@ use crate::{
 #[cfg(feature = "cuda")]
 use crate::{Source, cuda::ScanLauncher};
 
+mod by_key;
 #[cfg(feature = "cuda")]
 mod device;
 #[cfg(feature = "ndarray")]
 mod nd;
+
+pub use by_key::KeyScanner;
 
 /// Scans arrays with one operator on one engine. Cheap to clone, usable from any thread.
 ///

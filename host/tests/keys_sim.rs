@@ -190,6 +190,16 @@ fn in_order<Op: Monoid>(op: &Op, values: &[Option<Op::Acc>]) -> Option<Op::Acc> 
 /// The results by tag, one tag at a time, as `keyed` describes them.
 fn tag_oracle<Op: Monoid>(op: &Op, k: u64, tags: &[i64], values: &[Op::Item]) -> Vec<Op::Output> {
     let shape = TagShape::of::<Op>(values.len() as u64, k);
+    if shape.sorted {
+        let mut order: Vec<usize> = (0..tags.len()).filter(|&i| (0..k as i64).contains(&tags[i])).collect();
+        order.sort_by_key(|&i| tags[i]);
+        let keys: Vec<i32> = order.iter().map(|&i| tags[i] as i32).collect();
+        let values: Vec<Op::Item> = order.iter().map(|&i| values[i]).collect();
+        let (keys, results) = run_oracle(&Equal, op, &keys, &values, &|i| order[i] as u64);
+        return (0..k as i32)
+            .map(|tag| keys.binary_search(&tag).map_or_else(|_| op.finish_empty(), |run| results[run]))
+            .collect();
+    }
     let chunk = shape.chunk as usize;
     (0..k as i64)
         .map(|tag| {
@@ -292,8 +302,42 @@ fn many_tags_and_operands_that_keep_their_order() {
     let sizes = [0, 1, 31, 32, 33, 128, 129, 2048, 2081, 7000];
     check_tags(Words::default(), &[1, 3, 64, 1000], &sizes, 0);
     check_tags(Bytes::default(), &[65, 300], &[100, 5003], 2);
-    // More than one warp keeps.
-    check_tags(Wide::default(), &[1400], &[33, 6000], 0);
+}
+
+/// More than one warp keeps.
+#[test]
+fn tags_that_are_sorted() {
+    check_tags(Wide::default(), &[1400], &[0, 1, 33, 6000], 1);
+    check_tags(Words::default(), &[5440, 5441, 1 << 20], &[1, 4097, 9000], 0);
+    // Those out of range change no result, and the first of them is found.
+    let mut next = random(4);
+    let mut tags: Vec<i64> = (0..7000).map(|_| (next() % 6000) as i64).collect();
+    let values: Vec<u32> = (0..7000).map(|_| next()).collect();
+    for (at, bad) in [(6999, 6000), (5000, -1), (4097, i64::MIN), (4096, 1 << 32), (700, 6000)] {
+        tags[at] = bad;
+        let words: Vec<i32> = tags.iter().map(|&tag| i32::try_from(tag).unwrap_or(i32::MAX)).collect();
+        let expected = tag_oracle(&Words::default(), 6000, &tags, &values);
+        for engine in [Engine::cpu(), sim(Schedule::default())] {
+            let reducer = engine.by_tag(Words::default(), 6000).unwrap();
+            let error = reducer.reduce(&tags, &values).unwrap_err();
+            assert_eq!(error, Error::TagOutOfRange { index: at as u64, tag: bad.into(), tags: 6000 });
+            let error = reducer.reduce(&words, &values).unwrap_err();
+            assert!(matches!(error, Error::TagOutOfRange { index, .. } if index == at as u64), "{error}");
+            let reducer = reducer.ignore_out_of_range();
+            assert_eq!(reducer.reduce(&tags, &values).unwrap(), expected);
+            assert_eq!(reducer.reduce(&words, &values).unwrap(), expected);
+        }
+    }
+    let narrow: Vec<u16> = tags.iter().map(|&tag| tag.clamp(0, 6000) as u16).collect();
+    let [cpu, sim] = [Engine::cpu(), sim(Schedule::default())].map(|engine| {
+        engine.by_tag(Words::default(), 6000).unwrap().ignore_out_of_range().reduce(&narrow, &values).unwrap()
+    });
+    assert_eq!(cpu, sim);
+    // Without sorts it says so.
+    let engine = Engine::sim();
+    engine.load(Kernels { table: &TAGS, modules: &[] });
+    let error = engine.by_tag(Words::default(), 6000).unwrap().reduce(&tags, &values).unwrap_err();
+    assert!(matches!(error, Error::NoKernel { list: "sort_kernels!", .. }), "{error}");
 }
 
 #[test]
@@ -364,7 +408,7 @@ fn run_oracle<K: Plain, E: Equality<K>, Op: Monoid>(
     values: &[Op::Item],
     index: &dyn Fn(usize) -> u64,
 ) -> (Vec<K>, Vec<Op::Output>) {
-    let tiling = RunTiling::of_keys::<K, Op>();
+    let tiling = RunTiling::of_keys::<K, E, Op>();
     let (strip, warp, tile) = (tiling.strip as usize, tiling.warp() as usize, tiling.tile() as usize);
     let n = keys.len();
     let begins = |i: usize| i == 0 || !equality.same(keys[i - 1], keys[i]);

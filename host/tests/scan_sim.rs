@@ -5,12 +5,16 @@ use std::{marker::PhantomData, ptr};
 
 use warpfold_gpu_kernels::{
     export::Family,
+    key_kernels,
     scan::{Rows, ScanParams, row_pairs},
     scan_kernels, scan_line_kernels,
 };
-use warpfold_host::{Engine, Error, Scanner, Schedule, SegmentPlan, SimOptions, module::Kernels};
+use warpfold_host::{
+    Engine, Equality, Error, KeyScanner, Scanner, Schedule, SegmentPlan, SimOptions, module::Kernels,
+};
 use warpfold_monoid::{
     ArgMax, GivesIdentity, Monoid, Plain, Sum,
+    keyed::{Heads, RunEnds, RunTiling},
     scan::{self, Form, Tiling},
 };
 use warpfold_simt::sim::{self, Buffer, Launch, Options};
@@ -161,6 +165,12 @@ scan_line_kernels! {
     same_lines => Same,
 }
 
+key_kernels! {
+    static KEYS:
+    ends_by_i32 => (i32, RunEnds),
+    ends_by_flag => (u8, RunEnds, Heads),
+}
+
 fn engine(seed: u64) -> Engine {
     resident(seed, 2 + seed as usize % 5)
 }
@@ -170,6 +180,7 @@ fn resident(seed: u64, resident_blocks: usize) -> Engine {
     let engine = Engine::sim_with(SimOptions { schedule, resident_blocks, ..SimOptions::default() });
     engine.load(Kernels { table: &TABLE, modules: &[] });
     engine.load(Kernels { table: &LINES, modules: &[] });
+    engine.load(Kernels { table: &KEYS, modules: &[] });
     engine
 }
 
@@ -409,6 +420,53 @@ fn touching<const ANY: bool, const W: usize>(op: Join<ANY, W>, engine: &Engine, 
     }
     let initial = scanner.with_initial([-3, -1]).scan(&items).unwrap();
     assert!(initial.iter().enumerate().all(|(i, &found)| found == [-3, i as i32]), "{n} items");
+}
+
+/// Runs begin where `heads` says, whatever kernels find them.
+fn check_runs<K: Plain, E: Equality<K>>(
+    engine: &Engine,
+    find: impl Fn(&Scanner<Words>) -> KeyScanner<K, Words, E>,
+    keys: &[K],
+    heads: &[bool],
+) {
+    let n = keys.len();
+    let scanner = engine.scanner::<Words>(grouping()).unwrap();
+    let found = find(&scanner).plan(keys).unwrap();
+    assert!(found == SegmentPlan::from_heads(heads), "{n} keys: {engine:?}");
+    let (items, scanner) = (numbers(n), scanner.reverse().exclusive());
+    let expected = scanner.scan_segments(&items, &found).unwrap();
+    assert!(find(&scanner).scan(keys, &items).unwrap() == expected, "{n} keys: {engine:?}");
+}
+
+#[test]
+fn runs_of_equal_keys_and_those_that_flags_begin() {
+    let tiling = RunTiling::of::<i32, RunEnds>();
+    let (strip, warp, tile) = (tiling.strip as usize, tiling.warp() as usize, tiling.tile() as usize);
+    for (k, n) in
+        [0, 1, strip + 1, warp, warp + 1, tile - 1, tile, 3 * tile + warp + 5].into_iter().enumerate()
+    {
+        // A run for each key, some of them longer than a tile, and one run.
+        for shift in [0, 3, 13, 31] {
+            // Neighbouring runs differ where their numbers do, in the lowest byte.
+            let keys: Vec<i32> = (0..n).map(|i| ((i >> shift) * 97 + i / 5000) as i32).collect();
+            let heads: Vec<bool> = (0..n).map(|i| i == 0 || keys[i] != keys[i - 1]).collect();
+            let narrow: Vec<u8> = keys.iter().map(|&key| key as u8).collect();
+            let begins: Vec<bool> = (0..n).map(|i| i == 0 || narrow[i] != narrow[i - 1]).collect();
+            // Of the first item the flag does not matter.
+            let flags: Vec<u8> =
+                (0..n).map(|i| if i > 0 && heads[i] { 1 + (i % 255) as u8 } else { 0 }).collect();
+            for engine in [Engine::cpu(), engine(k as u64 + shift as u64)] {
+                check_runs(&engine, |scanner| scanner.by_key().unwrap(), &keys, &heads);
+                check_runs(&engine, |scanner| scanner.by_key().unwrap(), &narrow, &begins);
+                check_runs(&engine, |scanner| scanner.by_heads().unwrap(), &flags, &heads);
+            }
+        }
+    }
+    let sum = engine(1).scanner(Sum::<u32>::new()).unwrap();
+    let Error::NoKernel { line, list, .. } = sum.by_key::<i64>().unwrap_err() else { panic!("no kernel") };
+    assert_eq!((line.as_str(), list), ("my_operator_by_key => (i64, RunEnds),", "key_kernels!"));
+    let error = sum.by_key().unwrap().scan(&[1, 2], &[3]).unwrap_err();
+    assert_eq!(error, Error::ColumnLengths { first: 2, other: 1 });
 }
 
 /// Results that make no vector.

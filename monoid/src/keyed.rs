@@ -15,6 +15,10 @@
 //! Of a tag, the chunks' values are cut into [runs](TagShape::run), one for each of [`fold_lanes`](TagShape::fold_lanes) lanes,
 //! which combine them from left to right; and these lanes combine pairwise, neighbours first.
 //!
+//! More tags than a warp keeps values of ([`range`](TagShape::range)) are [sorted](TagShape::sorted): the order is that of a reduction
+//! by group, by keys of 4 bytes, of the items whose tags are in range. Only a stream's pieces, and arrays that no sort takes, are cut as above, a
+//! range of tags at a time.
+//!
 //! Operators whose bits no order changes ([`ANY_ORDER`](Monoid::ANY_ORDER)), and those that give theirs up ([`Fast`](crate::Fast)), may be
 //! combined in another.
 //!
@@ -68,6 +72,9 @@ const MULTIPROCESSORS: u64 = 128;
 /// Items of a chunk that is not the last, at least.
 const LEAST_CHUNK: u64 = 2048;
 
+/// Items that are sorted, at most.
+const MOST_SORTED: u64 = u32::MAX as u64;
+
 /// Values of chunks, of all tags, that there are at most, unless one chunk's are more.
 const MAX_PARTIALS: u64 = 1 << 22;
 
@@ -80,6 +87,7 @@ const MAX_PARTIALS: u64 = 1 << 22;
 /// assert_eq!((few.few, few.warps, few.chunks), (true, 3, 1534));
 /// let many = TagShape::of::<Sum<f32>>(1 << 26, 4096);
 /// assert_eq!((many.few, many.warps, many.chunks), (false, 1, 768));
+/// assert!(!many.sorted && TagShape::of::<Sum<f32>>(1 << 26, 1 << 20).sorted);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TagShape {
@@ -87,6 +95,8 @@ pub struct TagShape {
     pub n: u64,
     /// Tags.
     pub k: u64,
+    /// Are the items of an array sorted by their tags, and their runs reduced? What follows is then how a stream's pieces are cut.
+    pub sorted: bool,
     /// Do tags have columns?
     pub few: bool,
     /// Tags whose values one warp keeps: it meets all items once for each so many.
@@ -125,7 +135,9 @@ impl TagShape {
         let worth = if 2 * range > LEAST_CHUNK { 2 * range } else { LEAST_CHUNK };
         let row = LANES as u64 * TAG_STRIP;
         let chunk = if share > worth { share } else { worth }.div_ceil(row) * row;
-        TagShape { n, k, few, range, warps: warps as u32, chunk, chunks: n.div_ceil(chunk) }
+        // What combines runs takes accumulators of whole words.
+        let sorted = k > range && n <= MOST_SORTED && acc.is_multiple_of(size_of::<u32>());
+        TagShape { n, k, sorted, few, range, warps: warps as u32, chunk, chunks: n.div_ceil(chunk) }
     }
 
     /// How many times a warp meets a chunk: once for each [range](TagShape::range) of tags.
@@ -238,6 +250,29 @@ impl<K: Plain + PartialEq> Equality<K> for Equal {
     }
 }
 
+/// Flags in place of keys: one that is not zero begins a run. So does the first item, whatever its flag is.
+///
+/// ```
+/// use warpfold_monoid::keyed::{Equality, Heads};
+///
+/// assert!(Heads.same(1, 0) && !Heads.same(1, 1));
+/// ```
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Heads;
+
+// SAFETY: zero bytes.
+unsafe impl Plain for Heads {
+    const LAYOUT: u64 = fingerprint(&[73]);
+}
+
+impl Equality<u8> for Heads {
+    #[inline(always)]
+    fn same(&self, _earlier: u8, later: u8) -> bool {
+        later == 0
+    }
+}
+
 /// Which kernels serve keys that are compared by [`Equal`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyClass {
@@ -306,18 +341,22 @@ impl RunTiling {
         RunTiling::new(size_of::<K>(), size_of::<Op::Item>(), size_of::<Op::Output>())
     }
 
-    /// The same for any keys, of which narrow integers are cut as wider ones are.
+    /// The same for any keys and equality: narrow integers that are compared by [`Equal`] are cut as wider ones are, whose kernels
+    /// they have.
     ///
     /// ```
-    /// use warpfold_monoid::{Sum, keyed::RunTiling};
+    /// use warpfold_monoid::{Sum, keyed::{Equal, Heads, RunTiling}};
     ///
-    /// assert_eq!(RunTiling::of_keys::<u8, Sum<f64>>(), RunTiling::of::<u32, Sum<f64>>());
+    /// assert_eq!(RunTiling::of_keys::<u8, Equal, Sum<f64>>(), RunTiling::of::<u32, Sum<f64>>());
+    /// assert_eq!(RunTiling::of_keys::<u8, Heads, Sum<f64>>(), RunTiling::of::<u8, Sum<f64>>());
     /// ```
     #[inline(always)]
-    pub fn of_keys<K: 'static, Op: Monoid>() -> RunTiling {
+    pub fn of_keys<K: 'static, E: 'static, Op: Monoid>() -> RunTiling {
         match KeyClass::of::<K>() {
-            KeyClass::Narrow => const { RunTiling::of::<i32, Op>() },
-            KeyClass::Own | KeyClass::Word | KeyClass::Long => const { RunTiling::of::<K, Op>() },
+            KeyClass::Narrow if TypeId::of::<E>() == TypeId::of::<Equal>() => {
+                const { RunTiling::of::<i32, Op>() }
+            }
+            _ => const { RunTiling::of::<K, Op>() },
         }
     }
 
@@ -396,6 +435,56 @@ impl<A: Plain> RunsSoFar<A> {
     #[inline(always)]
     pub const fn value(&self) -> A {
         self.value
+    }
+}
+
+/// An item of no bytes: what operators take that look at positions alone.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Nothing;
+
+// SAFETY: zero bytes.
+unsafe impl Plain for Nothing {
+    const LAYOUT: u64 = fingerprint(&[74]);
+}
+
+/// Where runs end: behind the last item. With a 0 in front, a reduction by key gives the runs' offsets.
+///
+/// ```
+/// use warpfold_monoid::{keyed::{Nothing, RunEnds}, tree};
+///
+/// assert_eq!(tree::reduce(&RunEnds, &[Nothing; 5]), 5);
+/// ```
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunEnds;
+
+// SAFETY: zero bytes.
+unsafe impl Plain for RunEnds {
+    const LAYOUT: u64 = fingerprint(&[75]);
+}
+
+impl Monoid for RunEnds {
+    type Item = Nothing;
+    type Acc = u64;
+    type Output = u64;
+    type Empty = GivesIdentity;
+    const COMMUTATIVE: bool = false;
+    #[inline(always)]
+    fn identity(&self) -> u64 {
+        0
+    }
+    #[inline(always)]
+    fn lift(&self, _item: Nothing, index: u64) -> u64 {
+        index + 1
+    }
+    #[inline(always)]
+    fn combine(&self, _left: u64, right: u64) -> u64 {
+        right
+    }
+    #[inline(always)]
+    fn finish(&self, acc: u64) -> u64 {
+        acc
     }
 }
 

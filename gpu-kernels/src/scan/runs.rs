@@ -27,7 +27,7 @@ pub struct RunParams<K: Plain, E: Equality<K>, Op: Monoid> {
     pub n: u64,
     /// Null, or the index of each item that the operator is told in place of its position.
     pub indices: *const u32,
-    /// Receives the first key of each run, of as many bytes.
+    /// Receives the first key of each run, of as many bytes; null if they are not wanted.
     pub out_keys: *mut K,
     /// Receives the result of each run.
     pub out_values: *mut Op::Output,
@@ -185,11 +185,14 @@ pub unsafe fn runs<K, E, Op, const VK: usize, const UK: usize, const V: usize, c
             let (from_keys, from_values) =
                 (params.keys.wrapping_add(start as usize), params.values.wrapping_add(start as usize));
             let mut any = true;
-            if !narrow && by_vectors(from_keys, 1) && by_vectors(from_values, 1) {
+            let no_values = const { size_of::<Op::Item>() == 0 };
+            if !narrow && by_vectors(from_keys, 1) && (no_values || by_vectors(from_values, 1)) {
                 // All asked for before any is staged.
                 let asked_keys: [[K; VK]; UK] = ask(from_keys, lane);
-                let asked: [[Op::Item; V]; U] = ask(from_values, lane);
-                stage_whole(&asked, strip, lane, values);
+                if !no_values {
+                    let asked: [[Op::Item; V]; U] = ask(from_values, lane);
+                    stage_whole(&asked, strip, lane, values);
+                }
                 // Keys are wanted in strips only where a run begins.
                 let begins = begins_among(&op.equality, &asked_keys, earlier, lane);
                 any = warp_vote_any(FULL, begins || first);
@@ -471,7 +474,7 @@ unsafe fn load_key<K: Plain, E: Equality<K>, Op: Monoid>(
 ///
 /// # Safety
 ///
-/// It has a place.
+/// It has a place, if keys are wanted.
 #[inline(always)]
 unsafe fn store_key<K: Plain, E: Equality<K>, Op: Monoid>(
     params: &RunParams<K, E, Op>,
@@ -480,6 +483,9 @@ unsafe fn store_key<K: Plain, E: Equality<K>, Op: Monoid>(
     key: K,
 ) {
     let (keys, at) = (params.out_keys, at as usize);
+    if keys.is_null() {
+        return;
+    }
     // SAFETY: the caller's promise; narrow keys have 4 bytes.
     unsafe {
         if !narrow {

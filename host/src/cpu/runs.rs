@@ -35,7 +35,7 @@ struct Scanned<A> {
 impl<K: Plain, E: Equality<K>, Op: Monoid> Pairs<'_, K, E, Op> {
     #[inline(always)]
     fn tiling() -> RunTiling {
-        RunTiling::of_keys::<K, Op>()
+        RunTiling::of_keys::<K, E, Op>()
     }
 
     fn len(&self) -> usize {

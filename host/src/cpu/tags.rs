@@ -2,11 +2,11 @@
 
 use warpfold_monoid::{
     Monoid,
-    keyed::{FOLD_LANES, LANES, TAG_STRIP, TagShape, both, pairwise_present},
+    keyed::{Equal, FOLD_LANES, LANES, TAG_STRIP, TagShape, both, pairwise_present},
 };
 
-use super::tasks;
-use crate::{Error, keys::Tag};
+use super::{runs, tasks};
+use crate::{Error, keys::Tag, segments::room};
 
 /// Bytes of values and tags from which on several threads are worth waking.
 const PARALLEL_BYTES: u64 = 256 << 10;
@@ -26,7 +26,55 @@ pub(crate) fn reduce<T: Tag, Op: Monoid>(
         Some(value) => op.finish(value),
         None => op.finish_empty(),
     };
+    // Where any order gives the same bits the other way is faster here.
+    if TagShape::of::<Op>(values.len() as u64, k).sorted && !Op::ANY_ORDER {
+        return sorted(op, k, tags, values, results);
+    }
     reduce_with(op, k, tags, values, 0, results, &finish)
+}
+
+/// The same by sorting what is in range, and reducing runs.
+fn sorted<T: Tag, Op: Monoid>(
+    op: &Op,
+    k: u64,
+    tags: &[T],
+    values: &[Op::Item],
+    results: &mut [Op::Output],
+) -> Result<Option<u64>, Error> {
+    let in_range = |tag: &T| u64::from(tag.index()) < k;
+    let bad = tags.iter().position(|tag| !in_range(tag)).map(|index| index as u64);
+    let there = tags.iter().filter(|tag| in_range(tag)).count();
+    // Tags with the places of their items, of which there are less than 2^32.
+    let (mut pairs, mut aside) = (room::<u64>(there as u64)?, room::<u64>(there as u64)?);
+    let found = tags.iter().enumerate().filter(|(_, tag)| in_range(tag));
+    let packed = found.map(|(i, tag)| (tag.index() as u64) << 32 | i as u64);
+    pairs.iter_mut().zip(packed).for_each(|(pair, packed)| *pair = packed);
+    const DIGIT: u32 = 11;
+    for shift in (32..64 - (k - 1).leading_zeros() + 32).step_by(DIGIT as usize) {
+        let digit = |pair: u64| (pair >> shift) as usize & ((1 << DIGIT) - 1);
+        let mut next = [0_usize; 1 << DIGIT];
+        pairs.iter().for_each(|&pair| next[digit(pair)] += 1);
+        let mut sum = 0;
+        next.iter_mut().for_each(|next| (*next, sum) = (sum, sum + *next));
+        for &pair in &pairs {
+            let place = &mut next[digit(pair)];
+            aside[*place] = pair;
+            *place += 1;
+        }
+        std::mem::swap(&mut pairs, &mut aside);
+    }
+    drop(aside);
+    let (mut keys, mut order) = (room::<i32>(there as u64)?, room::<usize>(there as u64)?);
+    let mut in_order = room::<Op::Item>(there as u64)?;
+    for (at, &pair) in pairs.iter().enumerate() {
+        (keys[at], order[at]) = ((pair >> 32) as i32, pair as u32 as usize);
+        in_order[at] = values[order[at]];
+    }
+    drop(pairs);
+    let (keys, reduced) = runs::reduce(Equal, *op, &keys, &in_order, Some(&order))?;
+    results.fill(op.finish_empty());
+    keys.iter().zip(reduced).for_each(|(&tag, result)| results[tag as usize] = result);
+    Ok(bad)
 }
 
 /// Adds to the values of `k` tags what there is of each, on its right; the first item has that index. Else the same.

@@ -59,20 +59,20 @@ impl RunLauncher {
     }
 
     /// Bytes of the workspace for so many items.
-    pub(super) fn bytes<K: Plain, Op: Monoid>(&self, n: u64) -> Result<u64, Error> {
-        Ok(Self::workspace_bytes(&RunPlan::new::<K, Op>(n, &self.facts)?))
+    pub(super) fn bytes<K: Plain, E: Equality<K>, Op: Monoid>(&self, n: u64) -> Result<u64, Error> {
+        Ok(Self::workspace_bytes(&RunPlan::new::<K, E, Op>(n, &self.facts)?))
     }
 
     /// Lays a workspace ready for one capture.
-    pub(crate) fn warm_up<K: Plain, Op: Monoid>(&self, n: u64) -> Result<(), Error> {
-        let bytes = self.bytes::<K, Op>(n)?;
+    pub(crate) fn warm_up<K: Plain, E: Equality<K>, Op: Monoid>(&self, n: u64) -> Result<(), Error> {
+        let bytes = self.bytes::<K, E, Op>(n)?;
         let _current = self.gpu.context.enter_or_error()?;
         self.gpu.scan_pool.add_spare(Block::new_all_zero(&self.gpu.context, bytes)?);
         Ok(())
     }
 
-    /// Enqueues a reduction of the runs of `n` keys and values; keys, results and their count go to the three outputs. The operator is
-    /// told the items' positions, or, unless that is 0, the `u32` at `indices`.
+    /// Enqueues a reduction of the runs of `n` keys and values; keys (unless their output is 0), results and their count go to the
+    /// three outputs. The operator is told the items' positions, or, unless that is 0, the `u32` at `indices`.
     ///
     /// # Safety
     ///
@@ -99,7 +99,7 @@ impl RunLauncher {
             // SAFETY: the caller's promise.
             return unsafe { driver::cuMemsetD8Async(count, 0, 8, stream) }.doing(|| "counting no runs");
         }
-        let plan = RunPlan::new::<K, Op>(n, &self.facts)?;
+        let plan = RunPlan::new::<K, E, Op>(n, &self.facts)?;
         // SAFETY: a live stream, by the caller's promise; the context is current.
         let (block, captured) =
             unsafe { gpu.workspace(&gpu.scan_pool, stream, Self::workspace_bytes(&plan))? };

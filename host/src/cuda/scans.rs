@@ -7,13 +7,18 @@ use warpfold_gpu_kernels::{
     export::{Export, Family},
     scan::{record_pairs, segments::fits},
 };
-use warpfold_monoid::{Monoid, scan::Tiling};
+use warpfold_monoid::{
+    Monoid, Plain,
+    keyed::{Equality, RunEnds, Runs},
+    scan::Tiling,
+};
 
 use super::{
     driver::{self, Doing},
     gpu::Gpu,
     kernels::Loaded,
     reduce::aligned_to,
+    runs::RunLauncher,
     workspace::Block,
 };
 use crate::{
@@ -150,6 +155,77 @@ impl ScanLauncher {
                 unsafe { gpu.scan_pool.discard(context, stream) };
             }
         })
+    }
+
+    /// Bytes of the room for offsets and their count, and of the workspace that both launches of a scan by key share.
+    fn run_bytes<K: Plain, E: Equality<K>, Op: Monoid>(
+        &self,
+        runs: &RunLauncher,
+        n: u64,
+    ) -> Result<(u64, u64), Error> {
+        let segments = Bounds { offsets: 0, count: Count::Known(0) };
+        let plan = ScanPlan::new::<Op>(&Work::Segments { len: n, segments }, &self.facts, true)?;
+        let both = runs.bytes::<K, E, RunEnds>(n)?.max(Self::workspace_bytes(plan.pairs));
+        Ok((n.saturating_add(2).saturating_mul(8), both))
+    }
+
+    /// Lays workspaces ready for one capture of a scan by key.
+    pub(crate) fn warm_up_runs<K: Plain, E: Equality<K>, Op: Monoid>(
+        &self,
+        runs: &RunLauncher,
+        n: u64,
+    ) -> Result<(), Error> {
+        let (room, workspace) = self.run_bytes::<K, E, Op>(runs, n)?;
+        let (gpu, context) = (&self.gpu, &self.gpu.context);
+        let _current = context.enter_or_error()?;
+        gpu.scan_pool.add_spare(Block::new_all_zero(context, workspace)?);
+        gpu.tag_pool.add_spare(Block::new_zeroed(context, room)?);
+        Ok(())
+    }
+
+    /// Enqueues a scan of each run of `n` keys and items, the first result going to `output`.
+    ///
+    /// # Safety
+    ///
+    /// As for [`enqueue`](ScanLauncher::enqueue), of the keys too.
+    pub(crate) unsafe fn enqueue_runs<K: Plain, E: Equality<K>, Op: Monoid>(
+        &self,
+        op: Op,
+        setting: &Setting<Op::Acc>,
+        (runs, ends): (&RunLauncher, Runs<K, E, RunEnds>),
+        n: u64,
+        (keys, input, output): (CUdeviceptr, CUdeviceptr, CUdeviceptr),
+        stream: CUstream,
+    ) -> Result<(), Error> {
+        aligned_to(keys, align_of::<K>())?;
+        aligned_to(input, align_of::<Op::Item>())?;
+        aligned_to(output, align_of::<Op::Output>())?;
+        if n == 0 {
+            return Ok(());
+        }
+        let (bytes, both) = self.run_bytes::<K, E, Op>(runs, n)?;
+        let gpu = &self.gpu;
+        let _current = gpu.context.enter_or_error()?;
+        let _together = gpu.together();
+        // SAFETY: a live stream, by the caller's promise; the context is current. A capture's workspace is taken once, for the launch
+        // that needs more.
+        let (block, captured) = unsafe {
+            gpu.workspace(&gpu.scan_pool, stream, both)?;
+            gpu.workspace(&gpu.tag_pool, stream, bytes)?
+        };
+        // The count, and the offsets, of which the first is 0.
+        let count = block.as_ref().map_or(0, |block| block.address());
+        let segments = Bounds { offsets: count + 8, count: Count::At(count) };
+        let work = Work::Segments { len: n, segments };
+        // SAFETY: the caller's promise, and room of the stream's: there are as many runs as keys at most. They end where they say, the
+        // last one behind the last item.
+        unsafe {
+            driver::cuMemsetD8Async(count, 0, 16, stream)
+                .doing(|| "beginning a list of offsets")
+                .and_then(|()| runs.enqueue(ends, n, (keys, keys, 0), (0, count + 16, count), stream))
+                .and_then(|()| self.enqueue(op, setting, input, output, &work, stream))
+                .inspect_err(|_| gpu.discard(&gpu.tag_pool, stream, captured))
+        }
     }
 
     /// Scans segments of items, which are copied to the device with their offsets, and copies the results back.

@@ -49,11 +49,11 @@ pub(crate) struct GroupLauncher<K> {
 }
 
 /// Where keys and values lie.
-type Pair = (CUdeviceptr, CUdeviceptr);
+pub(super) type Pair = (CUdeviceptr, CUdeviceptr);
 
 /// What a group-by leaves on the device.
 #[derive(Clone, Copy, Debug)]
-struct Sorted {
+pub(super) struct Sorted {
     keys: CUdeviceptr,
     /// Of values or positions.
     travelled: CUdeviceptr,
@@ -196,11 +196,21 @@ impl<K: RunKey> GroupLauncher<K> {
     }
 
     /// Bytes of room that a group-by of so many pairs takes, which leaves anything in it.
-    fn room_bytes<Op: Monoid>(&self, n: u64) -> Result<u64, Error> {
+    pub(super) fn room_bytes<Op: Monoid>(&self, n: u64) -> Result<u64, Error> {
         if n == 0 {
             return Ok(0);
         }
         Ok(self.plan(n)?.bytes().saturating_add(self.gathered_bytes::<Op>(n)))
+    }
+
+    /// From the room's begin to where its runs may write keys, and as many values of up to so many bytes.
+    pub(super) fn aside(&self, n: u64) -> Result<(u64, u64, usize), Error> {
+        let (keys, values) = self.plan(n)?.aside();
+        let bytes = match self.travels {
+            Travels::Long => size_of::<u64>(),
+            Travels::Word | Travels::Position => size_of::<u32>(),
+        };
+        Ok((keys, values, bytes))
     }
 
     /// Bytes of a workspace that is zero at first.
@@ -209,16 +219,23 @@ impl<K: RunKey> GroupLauncher<K> {
             return Ok(0);
         }
         let sort = workspace_bytes(&self.plan(n)?);
-        Ok(sort.max(self.runs.bytes::<K::Run, Op>(n)?))
+        Ok(sort.max(self.runs.bytes::<K::Run, Equal, Op>(n)?))
     }
 
     /// Lays workspaces ready for one capture.
     pub(crate) fn warm_up<Op: Monoid>(&self, n: u64) -> Result<(), Error> {
-        let (room, workspace) = (self.room_bytes::<Op>(n)?, self.workspace_bytes::<Op>(n)?);
+        let room = self.room_bytes::<Op>(n)?;
         let context = &self.gpu.context;
         let _current = context.enter_or_error()?;
-        self.gpu.scan_pool.add_spare(Block::new_all_zero(context, workspace)?);
+        self.warm_up_workspace::<Op>(n)?;
         self.gpu.tag_pool.add_spare(Block::new_zeroed(context, room)?);
+        Ok(())
+    }
+
+    /// Lays a workspace ready for one capture, but no room. The context is current.
+    pub(super) fn warm_up_workspace<Op: Monoid>(&self, n: u64) -> Result<(), Error> {
+        let block = Block::new_all_zero(&self.gpu.context, self.workspace_bytes::<Op>(n)?)?;
+        self.gpu.scan_pool.add_spare(block);
         Ok(())
     }
 
@@ -256,8 +273,8 @@ impl<K: RunKey> GroupLauncher<K> {
     ///
     /// # Safety
     ///
-    /// As there; the room, aligned to 256 bytes, is not used otherwise.
-    unsafe fn enqueue_in<Op: Monoid>(
+    /// As there; the room, aligned to 256 bytes, is not used otherwise, but that keys and results may go [aside](GroupLauncher::aside).
+    pub(super) unsafe fn enqueue_in<Op: Monoid>(
         &self,
         op: Op,
         (n, kind): (u64, u32),

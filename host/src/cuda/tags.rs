@@ -3,11 +3,14 @@
 use std::{ptr, sync::Arc};
 
 use cust::sys::{CUdeviceptr, CUstream};
-use warpfold_gpu_kernels::tags::TagParams;
+use warpfold_gpu_kernels::{
+    sort::kind,
+    tags::{TagParams, sorted},
+};
 use warpfold_monoid::Monoid;
 
 use super::{
-    CudaTags,
+    CudaTags, GroupLauncher,
     driver::{self, Doing},
     gpu::Gpu,
     kernels::Loaded,
@@ -18,7 +21,7 @@ use crate::{
     Error, Tag,
     plan::{
         DeviceFacts, PARAMETER_BYTES,
-        tags::{Places, TagPlan},
+        tags::{Places, SortedPlaces, SortedPlan, TagPlan},
     },
 };
 
@@ -28,6 +31,8 @@ pub(crate) struct TagLauncher {
     pub(super) gpu: Arc<Gpu>,
     loaded: Arc<Loaded>,
     facts: DeviceFacts,
+    /// What sorts and reduces runs, where it takes that, or why nothing does.
+    groups: Option<Result<GroupLauncher<u32>, Error>>,
 }
 
 /// Tags and values: host memory, which is copied, or device memory.
@@ -61,7 +66,7 @@ impl<T> From<'_, T> {
     /// context is current.
     pub(super) unsafe fn enqueue(&self, room: CUdeviceptr, stream: CUstream) -> Result<CUdeviceptr, Error> {
         match *self {
-            From::Host([]) => Ok(room),
+            From::Host(items) if size_of_val(items) == 0 => Ok(room),
             From::Host(items) => {
                 let bytes = size_of_val(items);
                 // SAFETY: the caller's promise.
@@ -86,18 +91,49 @@ pub(super) struct Into {
     pub(super) held: CUdeviceptr,
 }
 
+/// Where things lie behind a sort's room, or in it, and where all ends.
+#[derive(Clone, Copy, Debug)]
+struct SortedRoom {
+    run_keys: u64,
+    run_values: u64,
+    keys: u64,
+    count: u64,
+    bytes: u64,
+}
+
+impl SortedRoom {
+    /// That of a reduction whose tags have to be made keys, or not.
+    fn of<Op: Monoid>(groups: &GroupLauncher<u32>, n: u64, makes_keys: bool) -> Result<Self, Error> {
+        const ALIGN: u64 = 256;
+        let mut end = groups.room_bytes::<Op>(n)?.next_multiple_of(ALIGN);
+        let mut more = |bytes: u64| {
+            let at = end;
+            end = end.saturating_add(bytes.next_multiple_of(ALIGN));
+            at
+        };
+        let (run_keys, mut run_values, bytes) = groups.aside(n)?;
+        if size_of::<Op::Output>() > bytes {
+            run_values = more(n.saturating_mul(size_of::<Op::Output>() as u64));
+        }
+        let keys = if makes_keys { more(n * size_of::<u32>() as u64) } else { 0 };
+        let count = more(size_of::<u64>() as u64);
+        Ok(SortedRoom { run_keys, run_values, keys, count, bytes: end })
+    }
+}
+
 impl TagLauncher {
     pub(crate) fn new<Op: Monoid>(
         gpu: Arc<Gpu>,
         loaded: Arc<Loaded>,
         facts: DeviceFacts,
+        groups: Option<Result<GroupLauncher<u32>, Error>>,
     ) -> Result<Self, Error> {
         let bytes = size_of::<TagParams<Op>>();
         if bytes > PARAMETER_BYTES {
             return Err(Error::OperatorTooLarge { bytes, limit: PARAMETER_BYTES });
         }
         debug_assert!(loaded.is_of(&gpu.context));
-        Ok(TagLauncher { gpu, loaded, facts })
+        Ok(TagLauncher { gpu, loaded, facts, groups })
     }
 
     /// Bytes of the chunks' values, and of all that a launch needs.
@@ -118,9 +154,25 @@ impl TagLauncher {
             .and_then(|plan| Ok([plan, TagPlan::in_order::<Op>(n, k, &self.facts)?]))?
             .map(|plan| Self::workspace_bytes::<Op>(&plan).1);
         let _current = self.gpu.context.enter_or_error()?;
-        let block = Block::new_zeroed(&self.gpu.context, bytes[0].max(bytes[1]))?;
+        let mut most = bytes[0].max(bytes[1]);
+        // Of so many at most, and fewer may be sorted where all are not.
+        let sorted = n.min(u32::MAX.into());
+        if SortedPlan::of::<Op>(sorted, k, &self.facts).is_some() {
+            let groups = self.groups()?;
+            most = most.max(SortedRoom::of::<Op>(groups, sorted, true)?.bytes);
+            groups.warm_up_workspace::<Op>(sorted)?;
+        }
+        let block = Block::new_zeroed(&self.gpu.context, most)?;
         self.gpu.tag_pool.add_spare(block);
         Ok(())
+    }
+
+    fn groups(&self) -> Result<&GroupLauncher<u32>, Error> {
+        match &self.groups {
+            Some(groups) => groups.as_ref().map_err(Error::clone),
+            // Only where nothing is sorted.
+            None => Err(Error::NotCompiled { krate: "", export: self.loaded.export.name }),
+        }
     }
 
     /// Enqueues a reduction of `n` values by as many tags into `k` results at `output`; `first_bad`, unless it is 0, receives the index
@@ -167,6 +219,12 @@ impl TagLauncher {
     ) -> Result<(), Error> {
         aligned_to(tags, align_of::<T>())?;
         aligned_to(values, align_of::<Op::Item>())?;
+        if into.kept == 0
+            && let Some(plan) = SortedPlan::of::<Op>(n, k, &self.facts)
+        {
+            // SAFETY: the caller's promise.
+            return unsafe { self.enqueue_sorted::<T, Op>(op, (n, &plan), (tags, values), into, stream) };
+        }
         let plan = match into.kept {
             0 => TagPlan::new::<Op>(n, k, &self.facts)?,
             _ => TagPlan::in_order::<Op>(n, k, &self.facts)?,
@@ -203,6 +261,58 @@ impl TagLauncher {
                 self.loaded.launch_with(launch.kernel, shape, at, stream, true, over)
             })
         };
+        // SAFETY: as above.
+        launched.inspect_err(|_| unsafe { gpu.discard(&gpu.tag_pool, stream, captured) })
+    }
+
+    /// The same by sorting, into results.
+    ///
+    /// # Safety
+    ///
+    /// As for [`enqueue`](TagLauncher::enqueue).
+    unsafe fn enqueue_sorted<T: Tag, Op: Monoid>(
+        &self,
+        op: Op,
+        (n, plan): (u64, &SortedPlan),
+        (tags, values): (CUdeviceptr, CUdeviceptr),
+        into: Into,
+        stream: CUstream,
+    ) -> Result<(), Error> {
+        let (groups, gpu, makes) = (self.groups()?, &self.gpu, SortedPlan::makes_keys::<T>());
+        let room = SortedRoom::of::<Op>(groups, n, makes)?;
+        let _current = gpu.context.enter_or_error()?;
+        let _together = gpu.together();
+        // SAFETY: a live stream, by the caller's promise; the context is current.
+        let (block, captured) = unsafe { gpu.workspace(&gpu.tag_pool, stream, room.bytes)? };
+        let base = block.as_ref().map_or(0, |block| block.address());
+        let at = |offset: u64| base + offset;
+        let keys = if makes { at(room.keys) } else { 0 };
+        let params = plan.params(
+            op,
+            &SortedPlaces {
+                tags: tags as usize,
+                width: T::WIDTH,
+                keys: keys as usize,
+                output: into.output as usize,
+                first_bad: into.first_bad as usize,
+                run_keys: at(room.run_keys) as usize,
+                run_values: at(room.run_values) as usize,
+                count: at(room.count) as usize,
+            },
+        );
+        let over = || format!(" over {n} items of {} bytes", size_of::<Op::Item>());
+        let params = ptr::from_ref(&params).cast();
+        let launch = |kernel, grid| {
+            // SAFETY: the parameters of these kernels of this operator, whose descriptor was compared; what they point to is the caller's
+            // promise and the workspace's size.
+            unsafe { self.loaded.launch(kernel, (grid, sorted::THREADS), params, stream, true, over) }
+        };
+        let from = (if makes { keys } else { tags }, values);
+        let to = (at(room.run_keys), at(room.run_values), at(room.count));
+        let launched = launch("number", plan.number)
+            // SAFETY: the caller's promise; tags of 32 bits are keys. Room of the stream's.
+            .and_then(|()| unsafe { groups.enqueue_in(op, (n, kind::UNSIGNED), from, to, base, stream) })
+            .and_then(|_| launch("spread", plan.spread));
         // SAFETY: as above.
         launched.inspect_err(|_| unsafe { gpu.discard(&gpu.tag_pool, stream, captured) })
     }

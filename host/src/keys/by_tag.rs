@@ -192,7 +192,7 @@ impl<Op: Monoid> TagReducer<Op> {
             self.check(bad.map(|index| (index, tags[index as usize].number())))?;
             return Ok(results);
         }
-        let place = sink::tagged::Place::Cuda(launcher.sink::<Op>(self.k)?);
+        let place = sink::tagged::Place::Cuda(Box::new(launcher.sink::<Op>(self.k)?));
         let sink = self.tagged_sink(place);
         sink.push(tags, values)?;
         sink.finish()
@@ -243,9 +243,9 @@ impl<Op: Monoid> TagReducer<Op> {
                 kept.resize(k, None);
                 sink::tagged::Place::Cpu(kept)
             }
-            Place::Sim(simulator) => sink::tagged::Place::Sim(simulator.sink::<Op>(self.k)?),
+            Place::Sim(simulator) => sink::tagged::Place::Sim(Box::new(simulator.sink::<Op>(self.k)?)),
             #[cfg(feature = "cuda")]
-            Place::Cuda(launcher) => sink::tagged::Place::Cuda(launcher.sink::<Op>(self.k)?),
+            Place::Cuda(launcher) => sink::tagged::Place::Cuda(Box::new(launcher.sink::<Op>(self.k)?)),
         })
     }
 

@@ -193,10 +193,10 @@ impl<K: Plain, Op: Monoid, E: Equality<K>> KeyReducer<K, Op, E> {
     ///
     /// [`Error::NeedsCuda`], [`Error::DeviceMemory`], or what the driver says.
     pub fn warm_up(&self, n: u64) -> Result<(), Error> {
-        self.run_launcher()?.warm_up::<K, Op>(n)
+        self.run_launcher()?.warm_up::<K, E, Op>(n)
     }
 
-    fn run_launcher(&self) -> Result<&RunLauncher, Error> {
+    pub(crate) fn run_launcher(&self) -> Result<&RunLauncher, Error> {
         match self.place() {
             KeyPlace::Cuda(launcher) => Ok(launcher),
             _ => Err(Error::NeedsCuda { what: "device memory" }),

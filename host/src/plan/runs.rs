@@ -23,8 +23,11 @@ pub(crate) struct RunPlan {
 
 impl RunPlan {
     /// The launch for at least one item.
-    pub(crate) fn new<K: Plain, Op: Monoid>(n: u64, facts: &DeviceFacts) -> Result<RunPlan, Error> {
-        let tiling = RunTiling::of_keys::<K, Op>();
+    pub(crate) fn new<K: Plain, E: Equality<K>, Op: Monoid>(
+        n: u64,
+        facts: &DeviceFacts,
+    ) -> Result<RunPlan, Error> {
+        let tiling = RunTiling::of_keys::<K, E, Op>();
         let blocks = tiling.tiles(n);
         if blocks > facts.max_grid_x as u64 {
             return Err(Error::GridTooLarge { n, blocks, limit: facts.max_grid_x });

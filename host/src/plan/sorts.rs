@@ -99,6 +99,12 @@ impl SortPlan {
         (self.parts()[0], self.parts()[1])
     }
 
+    /// From the room's begin to as much room for keys, and for values, that is free after the sort.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
+    pub(crate) fn aside(&self) -> (u64, u64) {
+        (self.parts()[2], self.parts()[3])
+    }
+
     /// The launches in their order: kernels, blocks, and of a pass its digit's number and whether it is by all of them.
     pub(crate) fn launches(&self) -> impl Iterator<Item = (&'static str, u32, (u32, bool))> {
         let (tiles, none) = (self.tiles, (0, false));

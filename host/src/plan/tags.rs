@@ -1,13 +1,17 @@
 //! The launches of a reduction by tag.
 
-use warpfold_gpu_kernels::tags::{FOLD_THREADS, TagParams, fold_tags, gather};
+use warpfold_gpu_kernels::tags::{
+    FOLD_THREADS, TagParams, fold_tags, gather,
+    sorted::{self, SortedParams},
+    width,
+};
 use warpfold_monoid::{
     Atomic, Monoid,
     keyed::{LANES, TAG_STRIP, TagShape, table_bytes},
 };
 
 use super::DeviceFacts;
-use crate::Error;
+use crate::{Error, Tag};
 
 /// A launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,4 +206,64 @@ pub(crate) struct Places {
     /// Values that what is found is added to, and whether they are there; 0 for results.
     pub(crate) kept: usize,
     pub(crate) held: usize,
+}
+
+/// What stands around the sort of a reduction by tag, and around its runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SortedPlan {
+    n: u64,
+    k: u64,
+    /// Blocks of the launch before, and of that behind.
+    pub(crate) number: u32,
+    pub(crate) spread: u32,
+}
+
+impl SortedPlan {
+    /// That of a reduction, if it goes that way.
+    pub(crate) fn of<Op: Monoid>(n: u64, k: u64, facts: &DeviceFacts) -> Option<SortedPlan> {
+        if n == 0 || !sorted::serves::<Op>() || !TagShape::of::<Op>(n, k).sorted {
+            return None;
+        }
+        let most = 8 * (facts.multiprocessors as u64).max(1);
+        let blocks =
+            |items: u64| items.div_ceil(sorted::THREADS as u64).min(most).min(facts.max_grid_x as u64);
+        let number = blocks(k.max(n.div_ceil(sorted::IN_FLIGHT as u64)));
+        Some(SortedPlan { n, k, number: number as u32, spread: blocks(n.min(k)) as u32 })
+    }
+
+    /// Do tags of that type have to be made keys? Those of 32 bits are keys, if they are out of range too.
+    pub(crate) fn makes_keys<T: Tag>() -> bool {
+        T::WIDTH != width::WORD
+    }
+
+    /// The parameters of the kernels.
+    pub(crate) fn params<Op: Monoid>(&self, op: Op, at: &SortedPlaces) -> SortedParams<Op> {
+        let place = std::ptr::with_exposed_provenance_mut::<u8>;
+        SortedParams {
+            tags: place(at.tags),
+            n: self.n,
+            keys: place(at.keys).cast(),
+            output: place(at.output).cast(),
+            first_bad: place(at.first_bad).cast(),
+            run_keys: place(at.run_keys).cast(),
+            run_values: place(at.run_values).cast(),
+            count: place(at.count).cast(),
+            k: self.k as u32,
+            width: at.width,
+            op,
+        }
+    }
+}
+
+/// Where things lie: addresses, with provenance exposed where they are the host's; 0 for what is not there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SortedPlaces {
+    pub(crate) tags: usize,
+    pub(crate) width: u32,
+    pub(crate) keys: usize,
+    pub(crate) output: usize,
+    pub(crate) first_bad: usize,
+    pub(crate) run_keys: usize,
+    pub(crate) run_values: usize,
+    pub(crate) count: usize,
 }

@@ -1,12 +1,16 @@
 //! Scans on a GPU.
 
 use warpfold_gpu_kernels::export::Family;
-use warpfold_monoid::Monoid;
+use warpfold_monoid::{
+    Monoid, Plain,
+    keyed::{Equality, RunEnds, Runs},
+};
 
-use super::{Lines, Place, Scanner};
+use super::{KeyScanner, Lines, Place, Scanner};
 use crate::{
     Error,
-    cuda::{DeviceInput, DeviceOutput, DeviceView, ScanLauncher, StreamRef},
+    cuda::{DeviceInput, DeviceOutput, DeviceView, RunLauncher, ScanLauncher, StreamRef},
+    keys::same_lengths,
     plan::scans::{Bounds, Count, Work},
 };
 
@@ -141,10 +145,7 @@ impl<Op: Monoid> Scanner<Op> {
         S: DeviceInput<u64> + ?Sized,
         O: DeviceOutput<Op::Output> + ?Sized,
     {
-        let launcher = self.scan_launcher()?;
-        if !launcher.scans_segments::<Op>() {
-            return Err(self.engine.without_kernels::<Op>(Family::ScanLines));
-        }
+        let launcher = self.segment_launcher()?;
         let (input, output) = (input.device_view(), output.device_view_mut());
         let offsets = offsets.device_view();
         let known = offsets.len().checked_sub(1).ok_or(Error::NoOffsets)?;
@@ -199,10 +200,95 @@ impl<Op: Monoid> Scanner<Op> {
         self.scan_launcher()?.warm_up::<Op>(n)
     }
 
+    /// One that has kernels for segments of any lengths.
+    fn segment_launcher(&self) -> Result<&ScanLauncher, Error> {
+        let launcher = self.scan_launcher()?;
+        if !launcher.scans_segments::<Op>() {
+            return Err(self.engine.without_kernels::<Op>(Family::ScanLines));
+        }
+        Ok(launcher)
+    }
+
     fn scan_launcher(&self) -> Result<&ScanLauncher, Error> {
         match &self.place {
             Place::Cuda(launcher) => Ok(launcher),
             _ => Err(Error::NeedsCuda { what: "device memory" }),
         }
+    }
+}
+
+impl<K: Plain, Op: Monoid, E: Equality<K>> KeyScanner<K, Op, E> {
+    /// Enqueues a scan of each run of keys and items in device memory; the result of item `k` goes to item `k` of `output`.
+    ///
+    /// Two launches, of which the first finds where runs end. Neither waits nor, once a stream has had one that needs as much room,
+    /// allocates; 8 bytes for each item stay with the stream. A stream that is being captured takes workspaces that
+    /// [`warm_up`](KeyScanner::warm_up) laid ready.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Scanner::enqueue_segments`], and [`Error::ColumnLengths`] if there are not as many keys as items.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Scanner::enqueue`], of the keys too.
+    ///
+    /// ```no_run
+    /// use cust::stream::{Stream, StreamFlags};
+    /// use warpfold_host::{Engine, cuda::DeviceArray};
+    /// use warpfold_monoid::Sum;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::cuda(0)?;
+    /// let sum = engine.scanner(Sum::<f32>::new())?.by_key()?;
+    /// let keys = DeviceArray::from_slice(&engine, &[7, 7, 3])?;
+    /// let items = DeviceArray::from_slice(&engine, &[1.0f32, 2.0, 3.0])?;
+    /// let mut sums = DeviceArray::from_slice(&engine, &[0.0f32; 3])?;
+    /// let stream = Stream::new(StreamFlags::DEFAULT, None)?;
+    /// // SAFETY: all are left alone until the stream has been waited for.
+    /// unsafe { sum.enqueue(&keys, &items, &mut sums, &stream)? };
+    /// stream.synchronize()?;
+    /// assert_eq!(sums.to_vec()?, [1.0, 3.0, 3.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub unsafe fn enqueue<'s, I, V, O>(
+        &self,
+        keys: &I,
+        items: &V,
+        output: &mut O,
+        stream: impl Into<StreamRef<'s>>,
+    ) -> Result<(), Error>
+    where
+        I: DeviceInput<K> + ?Sized,
+        V: DeviceInput<Op::Item> + ?Sized,
+        O: DeviceOutput<Op::Output> + ?Sized,
+    {
+        let (runs, launcher) = self.launchers()?;
+        let (keys, items, output) = (keys.device_view(), items.device_view(), output.device_view_mut());
+        let n = items.len();
+        same_lengths(keys.len(), n)?;
+        if output.len() < n {
+            return Err(Error::ResultsLength { items: n, room: output.len() });
+        }
+        let op = Runs::new(*self.runs.equality(), RunEnds);
+        let at = (keys.address(), items.address(), output.address());
+        let Scanner { op: each, setting, .. } = &self.scanner;
+        // SAFETY: the caller's promise.
+        unsafe { launcher.enqueue_runs(*each, setting, (runs, op), n, at, stream.into().raw) }
+    }
+
+    /// Lays workspaces ready for one capture of scans of up to `n` items, as [`Scanner::warm_up`] does.
+    ///
+    /// # Errors
+    ///
+    /// As there, and as for [`enqueue`](KeyScanner::enqueue).
+    pub fn warm_up(&self, n: u64) -> Result<(), Error> {
+        let (runs, launcher) = self.launchers()?;
+        launcher.warm_up_runs::<K, E, Op>(runs, n)
+    }
+
+    fn launchers(&self) -> Result<(&RunLauncher, &ScanLauncher), Error> {
+        let launcher = self.scanner.segment_launcher()?;
+        Ok((self.runs.run_launcher()?, launcher))
     }
 }

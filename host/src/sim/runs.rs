@@ -54,7 +54,7 @@ impl RunSimulator {
         if n == 0 {
             return Ok(ByKey { keys: Vec::new(), values: Vec::new() });
         }
-        let plan = RunPlan::new::<K, Op>(n, &self.facts)?;
+        let plan = RunPlan::new::<K, E, Op>(n, &self.facts)?;
         let (mut out_keys, mut out_values) = (room::<K>(n)?, room::<Op::Output>(n)?);
         let mut count = Room::filled(1, bytes_of(&0_u64))?;
         // Arrays of one tile need no workspace, and get none.

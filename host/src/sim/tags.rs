@@ -2,18 +2,27 @@
 
 use std::ptr;
 
-use warpfold_gpu_kernels::{export::Export, tags::TagParams};
-use warpfold_monoid::Monoid;
+use warpfold_gpu_kernels::{
+    export::Export,
+    sort::{Payload, kind},
+    tags::{TagParams, sorted},
+};
+use warpfold_monoid::{
+    Monoid,
+    keyed::{Equal, Runs},
+};
 use warpfold_simt::sim::Buffer;
 
-use super::{Bodies, Name, Room, SimOptions};
+use super::{Bodies, Name, Room, RunSimulator, SimOptions, SortSimulator};
 use crate::{
-    Error, Tag,
+    ByKey, Error, Tag,
     erased::{Types, bytes_of},
+    keys::{RunKey, Travels},
     plan::{
         DeviceFacts,
-        tags::{Places, TagPlan},
+        tags::{Places, SortedPlaces, SortedPlan, TagPlan},
     },
+    segments::room,
 };
 
 /// An operator's kernels for reductions by tag, ready to be simulated.
@@ -21,6 +30,8 @@ use crate::{
 pub(crate) struct TagSimulator {
     bodies: Bodies,
     facts: DeviceFacts,
+    /// What sorts, or why nothing does.
+    sorts: Result<SortSimulator, Error>,
 }
 
 impl TagSimulator {
@@ -28,9 +39,10 @@ impl TagSimulator {
         options: SimOptions,
         export: &'static Export,
         facts: DeviceFacts,
+        sorts: Result<SortSimulator, Error>,
     ) -> Result<Self, Error> {
         let bodies = Bodies::new(options, export, Types::of::<Op>(), size_of::<TagParams<Op>>())?;
-        Ok(TagSimulator { bodies, facts })
+        Ok(TagSimulator { bodies, facts, sorts })
     }
 
     /// Room for the values of `k` tags of a stream.
@@ -48,11 +60,105 @@ impl TagSimulator {
         values: &[Op::Item],
         results: &mut [Op::Output],
     ) -> Result<Option<u64>, Error> {
+        if let Some(plan) = SortedPlan::of::<Op>(values.len() as u64, k, &self.facts) {
+            return self.reduce_sorted(op, &plan, tags, values, results);
+        }
         let first_bad =
             self.run(op, k, (tags, values), 0, vec![Buffer::writable("output", results)], |at| {
                 at.output = results.as_mut_ptr().expose_provenance();
             })?;
         Ok(first_bad)
+    }
+
+    /// The same by sorting.
+    fn reduce_sorted<T: Tag, Op: Monoid>(
+        &self,
+        op: Op,
+        plan: &SortedPlan,
+        tags: &[T],
+        values: &[Op::Item],
+        results: &mut [Op::Output],
+    ) -> Result<Option<u64>, Error> {
+        let n = values.len() as u64;
+        let mut first_bad = Room::filled(1, bytes_of(&u64::MAX))?;
+        let mut made = room::<u32>(if SortedPlan::makes_keys::<T>() { n } else { 0 })?;
+        let mut at = SortedPlaces {
+            tags: tags.as_ptr().expose_provenance(),
+            width: T::WIDTH,
+            keys: if made.is_empty() { 0 } else { made.as_mut_ptr().expose_provenance() },
+            output: results.as_mut_ptr().expose_provenance(),
+            first_bad: first_bad.address(),
+            run_keys: 0,
+            run_values: 0,
+            count: 0,
+        };
+        let launch = |kernel, grid, at: &SortedPlaces, buffers| {
+            let params = plan.params(op, at);
+            let name = Name { kernel, grid, block: sorted::THREADS, n };
+            let options = self.bodies.options(buffers);
+            // SAFETY: the parameters of these kernels; the plan gives them what their documentation asks for.
+            unsafe { self.bodies.launch(&name, &options, ptr::from_ref(&params).cast()) }
+        };
+        let mut buffers = vec![
+            Buffer::read_only("tags", tags),
+            Buffer::writable("output", results),
+            first_bad.buffer("first_bad"),
+        ];
+        if !made.is_empty() {
+            buffers.push(Buffer::writable("keys", &mut made));
+        }
+        launch("number", plan.number, &at, buffers)?;
+
+        let keys: &[u32] = if SortedPlan::makes_keys::<T>() {
+            &made
+        } else {
+            // SAFETY: integers of 32 bits.
+            unsafe { std::slice::from_raw_parts(tags.as_ptr().cast(), tags.len()) }
+        };
+        let ByKey { keys: run_keys, values: run_values } = match Travels::of::<Op>(false) {
+            Travels::Word => self.runs_sorted::<u32, Op>(op, keys, values)?,
+            Travels::Long => self.runs_sorted::<u64, Op>(op, keys, values)?,
+            Travels::Position => {
+                let sorts = self.sorts.clone()?;
+                let (keys, index) = sorts.sort::<u32, u32>(kind::UNSIGNED, keys, None)?;
+                let values = sorts.gather(values, &index)?;
+                let indices = Op::USES_INDEX.then_some(&index[..]);
+                self.runs().reduce(Runs::new(Equal, op), u32::runs(&keys), &values, indices)?
+            }
+        };
+
+        let count = [run_keys.len() as u64];
+        at.run_keys = run_keys.as_ptr().expose_provenance();
+        at.run_values = run_values.as_ptr().expose_provenance();
+        at.count = count.as_ptr().expose_provenance();
+        let buffers = vec![
+            Buffer::read_only("run_keys", &run_keys),
+            Buffer::read_only("run_values", &run_values),
+            Buffer::read_only("count", &count),
+            Buffer::writable("output", results),
+        ];
+        launch("spread", plan.spread, &at, buffers)?;
+        Ok(first_bad.first_u64().filter(|&index| index != u64::MAX))
+    }
+
+    /// What reduces runs of its operator, by 32 bits.
+    fn runs(&self) -> RunSimulator {
+        RunSimulator::of_export(self.bodies.options, self.bodies.export, self.facts)
+    }
+
+    /// Sorts pairs whose values travel with keys, and reduces their runs.
+    fn runs_sorted<V: Payload, Op: Monoid>(
+        &self,
+        op: Op,
+        keys: &[u32],
+        values: &[Op::Item],
+    ) -> Result<ByKey<i32, Op::Output>, Error> {
+        // SAFETY: as large and as aligned as the payload; plain data has no uninitialised byte.
+        let values = unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<V>(), values.len()) };
+        let (keys, values) = self.sorts.clone()?.sort(kind::UNSIGNED, keys, Some(values))?;
+        // SAFETY: the values that were given, in another order.
+        let values = unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<Op::Item>(), values.len()) };
+        self.runs().reduce(Runs::new(Equal, op), u32::runs(&keys), values, None)
     }
 
     /// Runs the kernels over items of which the first has that index, into what `into` says and these buffers are; the same.

@@ -46,9 +46,9 @@ struct State<Op: Monoid> {
 /// Where the tags' values are.
 pub(crate) enum Place<Op: Monoid> {
     Cpu(Vec<Option<Op::Acc>>),
-    Sim(SimTags),
+    Sim(Box<SimTags>),
     #[cfg(feature = "cuda")]
-    Cuda(CudaTags),
+    Cuda(Box<CudaTags>),
 }
 
 impl<Op: Monoid> fmt::Debug for TaggedSink<Op> {
