@@ -1,5 +1,6 @@
 //! Reductions by tag: chunks side by side, and then their values.
 
+use rayon::slice::ParallelSliceMut;
 use warpfold_monoid::{
     Monoid,
     keyed::{Equal, FOLD_LANES, LANES, TAG_STRIP, TagShape, both, pairwise_present},
@@ -44,26 +45,12 @@ fn sorted<T: Tag, Op: Monoid>(
     let in_range = |tag: &T| u64::from(tag.index()) < k;
     let bad = tags.iter().position(|tag| !in_range(tag)).map(|index| index as u64);
     let there = tags.iter().filter(|tag| in_range(tag)).count();
-    // Tags with the places of their items, of which there are less than 2^32.
-    let (mut pairs, mut aside) = (room::<u64>(there as u64)?, room::<u64>(there as u64)?);
+    // Tags with the places of their items, of which there are less than 2^32: no two are the same, and so any sort is stable.
+    let mut pairs = room::<u64>(there as u64)?;
     let found = tags.iter().enumerate().filter(|(_, tag)| in_range(tag));
     let packed = found.map(|(i, tag)| (tag.index() as u64) << 32 | i as u64);
     pairs.iter_mut().zip(packed).for_each(|(pair, packed)| *pair = packed);
-    const DIGIT: u32 = 11;
-    for shift in (32..64 - (k - 1).leading_zeros() + 32).step_by(DIGIT as usize) {
-        let digit = |pair: u64| (pair >> shift) as usize & ((1 << DIGIT) - 1);
-        let mut next = [0_usize; 1 << DIGIT];
-        pairs.iter().for_each(|&pair| next[digit(pair)] += 1);
-        let mut sum = 0;
-        next.iter_mut().for_each(|next| (*next, sum) = (sum, sum + *next));
-        for &pair in &pairs {
-            let place = &mut next[digit(pair)];
-            aside[*place] = pair;
-            *place += 1;
-        }
-        std::mem::swap(&mut pairs, &mut aside);
-    }
-    drop(aside);
+    pairs.par_sort_unstable();
     let (mut keys, mut order) = (room::<i32>(there as u64)?, room::<usize>(there as u64)?);
     let mut in_order = room::<Op::Item>(there as u64)?;
     for (at, &pair) in pairs.iter().enumerate() {
