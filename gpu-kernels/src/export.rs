@@ -297,6 +297,7 @@ macro_rules! segment_kernels {
                 $crate::__segment_entry!($name, $op, columns::ColumnParams, columns_short);
                 $crate::__segment_entry!($name, $op, columns::ColumnParams, columns_few);
                 $crate::__segment_entry!($name, $op, columns::ColumnParams, narrow);
+                $crate::__segment_entry!($name, $op, columns::ColumnParams, wide);
                 $crate::__segment_entry!($name, $op, gather::GatherParams, gather);
                 $crate::__segment_entry!($name, $op, irregular::IrregularParams, tiles);
                 $crate::__segment_entry!($name, $op, irregular::IrregularParams, units);
@@ -319,6 +320,7 @@ macro_rules! segment_kernels {
                     $crate::__segment_simulated!($op, columns_short),
                     $crate::__segment_simulated!($op, columns_few),
                     $crate::__segment_simulated!($op, narrow),
+                    $crate::__segment_simulated!($op, wide),
                     $crate::__segment_simulated!($op, gather),
                     $crate::__segment_simulated!($op, tiles),
                     $crate::__segment_simulated!($op, units),
@@ -1059,6 +1061,9 @@ macro_rules! __segment_bounds {
             $crate::export::resident::<$op>($crate::monoid::tree::MAX_GROUPS, 2),
         )
     };
+    ($op:ty, wide) => {
+        $crate::segments::wide::bounds::<$op>()
+    };
     ($op:ty, columns_few) => {
         $crate::export::resident::<$op>($crate::segments::THREADS, 4)
     };
@@ -1154,6 +1159,13 @@ macro_rules! __segment_body {
         $crate::segments::narrow::narrow::<$op, { $crate::__vector!($op) }>(
             $params,
             $crate::__accs!($op, $crate::segments::narrow::slots::<$op>()),
+        )
+    };
+    ($op:ty, wide, $params:expr) => {
+        $crate::segments::wide::wide::<$op, { $crate::__vector!($op) }, { $crate::segments::wide::abreast_of::<$op>() }>(
+            $params,
+            $crate::__accs!($op, $crate::segments::wide::slots::<$op>()),
+            $crate::simt::shared!([u32; 1]),
         )
     };
     ($op:ty, gather, $params:expr) => {

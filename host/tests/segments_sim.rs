@@ -203,7 +203,8 @@ fn rows<Op: Monoid<Output: PartialEq + std::fmt::Debug>>(op: Op, make: fn(usize)
     for strategy in SegmentStrategy::ALL {
         assert!(
             taken.contains(&strategy)
-                || [SegmentStrategy::Columns, SegmentStrategy::Narrow].contains(&strategy),
+                || [SegmentStrategy::Columns, SegmentStrategy::Narrow, SegmentStrategy::Wide]
+                    .contains(&strategy),
             "{strategy} took none"
         );
     }
@@ -301,6 +302,59 @@ fn many_columns_of_few_items() {
     }
     many(Grouping::<u32, true>::new(), numbers);
     many(Grouping::<u64, true>::new(), numbers);
+}
+
+/// Columns by vectors of neighbours: rounds of groups that leave every digit of the counter full, part full and empty, in whole
+/// chunks and in the last; vectors, and columns that are none; blocks that share a chunk.
+#[test]
+fn columns_side_by_side() {
+    fn side_by_side<Op: Monoid<Output: PartialEq + std::fmt::Debug>>(
+        op: Op,
+        make: fn(usize) -> Vec<Op::Item>,
+        cases: &[(usize, usize, usize, usize, u32)],
+    ) {
+        let vector = tree::vector_len(size_of::<Op::Item>());
+        let chunk = 1024 * vector;
+        for &(chunks, groups, inner, start, width) in cases {
+            // The last chunk's groups are not whole, and some have one item.
+            let n = chunks * chunk + groups * vector - usize::from(chunks > 0);
+            let items = make(n * inner + start);
+            let layout = Layout::new(&[n, inner], &[inner as isize, 1], &[0]).unwrap();
+            let mut settings = with(Some(SegmentStrategy::Wide));
+            settings.width = (width > 0).then_some(width);
+            let reducer = engine(groups as u64).segments(op).unwrap().with_settings(settings);
+            let plan = reducer.plan(&layout).unwrap();
+            assert_eq!(plan.kernel(), "wide");
+            // SAFETY: as above.
+            let found = unsafe { reducer.reduce_layout(items.as_ptr().add(start), &layout) }.unwrap();
+            assert!(found == defined(&op, &items, start as i64, &layout), "{plan}");
+        }
+    }
+    // Whole columns of 16 to 2048 groups' vectors, then chunks with a last of 13, 20, 29, 61 and other numbers of rounds.
+    let cases = [
+        (0, 16, 8, 0, 0),
+        (0, 67, 44, 0, 0),
+        (0, 100, 20, 1, 8),
+        (0, 1024, 12, 0, 0),
+        (2, 1, 8, 0, 0),
+        (2, 104, 128, 0, 0),
+        (2, 161, 100, 0, 100),
+        (3, 230, 36, 0, 0),
+        (4, 100, 5, 1, 0),
+    ];
+    side_by_side(Grouping::<u32, true>::new(), numbers, &cases);
+    side_by_side(
+        Grouping::<u64, true>::new(),
+        numbers,
+        &[(0, 40, 66, 0, 0), (2, 230, 6, 0, 0), (2, 99, 64, 0, 64)],
+    );
+    side_by_side(Max::<u16>::new(), sixteen, &[(0, 77, 260, 0, 0), (2, 230, 9, 1, 0), (1, 900, 32, 0, 8)]);
+    // 2048 vectors in 512 groups, 64 rounds of them; and in the last chunk of several that long 61, 29 and 13.
+    let long: usize = 256 * 1024 + 1;
+    for groups in [8 * 61, 8 * 28 + 1, 8 * 13] {
+        let vectors = long.next_multiple_of(2048) + groups;
+        side_by_side(Grouping::<u32, true>::new(), numbers, &[(0, vectors, 4, 0, 0)]);
+    }
 }
 
 #[test]

@@ -169,8 +169,9 @@ pub unsafe fn columns<Op: Monoid, const V: usize>(
             sync_threads();
             // SAFETY: written before the barrier.
             if unsafe { flag.read(0) } + 1 == pieces {
+                let splits = |len| sharing_of::<Op, V>(params, len).div_ceil(parts);
                 // SAFETY: all chunks of these columns are done.
-                let (acc, present) = unsafe { fold_chunks::<Op, V>(params, op, part, values, there) };
+                let (acc, present) = unsafe { fold_chunks(params, op, (part, parts), values, there, splits) };
                 // SAFETY: the whole block; two barriers since the slots were read.
                 let acc = unsafe { place.combine(op, acc, present) };
                 if part == 0 && there {
@@ -334,7 +335,7 @@ pub unsafe fn few<Op: Monoid, const V: usize, const W: usize>(params: &ColumnPar
 /// Quotient and remainder of numbers that are no more than `most`, the same for all threads: short columns are bound by
 /// instructions, and a division of 64 bits takes a hundred.
 #[inline(always)]
-fn divided(number: u64, by: u64, most: u64) -> (u64, u64) {
+pub(super) fn divided(number: u64, by: u64, most: u64) -> (u64, u64) {
     if by <= 1 {
         (number, 0)
     } else if most >> 32 == 0 {
@@ -584,20 +585,22 @@ unsafe fn part_value<Op: Monoid, const V: usize, const LEVELS: usize>(
     (counter.total(op), present)
 }
 
-/// What one of the threads that share a column has of its chunks' values, and how many of them have something.
+/// What one of the threads that share a column has of its chunks' values, and how many of them have something: thread `part` of
+/// `parts`, a power of two. `splits` says how many splits of a chunk of so many items have a value.
 ///
 /// # Safety
 ///
 /// All values are written and visible.
 #[inline(always)]
-unsafe fn fold_chunks<Op: Monoid, const V: usize>(
+pub(super) unsafe fn fold_chunks<Op: Monoid>(
     params: &ColumnParams<Op>,
     op: &Op,
-    part: u32,
+    (part, parts): (u32, u32),
     values: *const Op::Acc,
     there: bool,
+    splits: impl Fn(u64) -> u32,
 ) -> (Op::Acc, u32) {
-    let parts = params.parts.min(FOLD_LANES);
+    let parts = parts.min(FOLD_LANES);
     let mine = FOLD_LANES / parts;
     let run = params.chunks.div_ceil(FOLD_LANES);
     let lanes = if Op::COMMUTATIVE { params.chunks.min(FOLD_LANES) } else { params.chunks.div_ceil(run) };
@@ -613,7 +616,7 @@ unsafe fn fold_chunks<Op: Monoid, const V: usize>(
                 (lane * run, 1, params.chunks.min((lane + 1) * run))
             };
             // SAFETY: a chunk's values.
-            let value = |k: u32| unsafe { whole_chunk::<Op, V>(params, op, values, k) };
+            let value = |k: u32| unsafe { whole_chunk(params, op, values, k, &splits) };
             let mut acc = value(k);
             k += step;
             while k < last {
@@ -634,11 +637,12 @@ unsafe fn fold_chunks<Op: Monoid, const V: usize>(
 ///
 /// All values are written and visible.
 #[inline(always)]
-unsafe fn whole_chunk<Op: Monoid, const V: usize>(
+unsafe fn whole_chunk<Op: Monoid>(
     params: &ColumnParams<Op>,
     op: &Op,
     values: *const Op::Acc,
     k: u32,
+    splits: &impl Fn(u64) -> u32,
 ) -> Op::Acc {
     let first = values.wrapping_add((k as u64 * params.splits as u64 * params.inner) as usize);
     // SAFETY: the first split of a chunk always has a value.
@@ -647,7 +651,7 @@ unsafe fn whole_chunk<Op: Monoid, const V: usize>(
         return acc;
     }
     let len = params.chunk.min(params.n - k as u64 * params.chunk);
-    let present = sharing_of::<Op, V>(params, len).div_ceil(params.parts);
+    let present = splits(len);
     let mut counter = Counter::<Op, 3>::new(op);
     counter.push(op, acc);
     let mut split = 1;
@@ -722,12 +726,12 @@ impl<Op: Monoid, const LEVELS: usize> Counter<Op, LEVELS> {
 
 /// Where a thread stands among those of its column.
 #[derive(Clone, Copy)]
-struct Place<A> {
-    x: u32,
-    part: u32,
-    width: u32,
-    parts: u32,
-    slots: Shared<A>,
+pub(super) struct Place<A> {
+    pub(super) x: u32,
+    pub(super) part: u32,
+    pub(super) width: u32,
+    pub(super) parts: u32,
+    pub(super) slots: Shared<A>,
 }
 
 impl<A: Plain> Place<A> {
@@ -738,7 +742,7 @@ impl<A: Plain> Place<A> {
     ///
     /// The whole block calls; the slots are not in use.
     #[inline(always)]
-    unsafe fn combine<Op: Monoid<Acc = A>>(&self, op: &Op, mut acc: A, present: u32) -> A {
+    pub(super) unsafe fn combine<Op: Monoid<Acc = A>>(&self, op: &Op, mut acc: A, present: u32) -> A {
         let Place { x, part, width, parts, slots } = *self;
         let mut distance = 1;
         while distance < parts {

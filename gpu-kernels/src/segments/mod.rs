@@ -16,6 +16,7 @@
 //! | [`columns::short`] | one thread | the same |
 //! | [`columns::few`] | one thread several neighbours | the same, by vectors |
 //! | [`narrow::narrow`] | as `warp`, `block` or `large`, several columns at once | global memory |
+//! | [`wide::wide`] | threads of a block, several neighbours each | global memory, rows of neighbours by vectors |
 //! | [`gather::gather`] | as `warp`, `block` or `large` | global memory, wherever the axes lead |
 //! | [`irregular::tiles`] | one thread or several | a tile of segments in shared memory |
 //! | [`irregular::units`] | a block a chunk | global memory |
@@ -33,6 +34,7 @@ pub mod irregular;
 pub mod narrow;
 pub mod rows;
 pub mod tile;
+pub mod wide;
 
 /// Threads in a block of the kernels whose blocks have one size.
 pub const THREADS: u32 = 256;

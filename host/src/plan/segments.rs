@@ -11,6 +11,7 @@ use warpfold_gpu_kernels::segments::{
     columns::{MAX_LANES_A_PART, MAX_SPLITS, SHORT_LANES, abreast},
     narrow::{MAX_HELD, MAX_VECTOR, is_narrow},
     tile::TILE_BYTES,
+    wide,
 };
 use warpfold_monoid::tree::{MAX_GROUPS, Shape};
 
@@ -56,13 +57,15 @@ pub enum SegmentStrategy {
     Columns,
     /// Few neighbouring segments, all by the same threads.
     Narrow,
+    /// Neighbouring segments, several a thread, by vectors.
+    Wide,
     /// Every item from where its axes lead.
     Gather,
 }
 
 impl SegmentStrategy {
     /// Those that run on a device.
-    pub const ALL: [SegmentStrategy; 8] = [
+    pub const ALL: [SegmentStrategy; 9] = [
         SegmentStrategy::Thread,
         SegmentStrategy::Small,
         SegmentStrategy::Warp,
@@ -70,6 +73,7 @@ impl SegmentStrategy {
         SegmentStrategy::Large,
         SegmentStrategy::Columns,
         SegmentStrategy::Narrow,
+        SegmentStrategy::Wide,
         SegmentStrategy::Gather,
     ];
 
@@ -84,6 +88,7 @@ impl SegmentStrategy {
             SegmentStrategy::Large => "large",
             SegmentStrategy::Columns => "columns",
             SegmentStrategy::Narrow => "narrow",
+            SegmentStrategy::Wide => "wide",
             SegmentStrategy::Gather => "gather",
         }
     }
@@ -122,7 +127,7 @@ pub struct SegmentSettings {
     pub rows_a_tile: Option<u32>,
     /// Chunks that one block folds (*large*).
     pub chunks_a_block: Option<u32>,
-    /// Neighbouring segments that a block takes (*columns*).
+    /// Neighbouring segments that a block takes (*columns* and *wide*).
     pub width: Option<u32>,
     /// The most blocks; they go on until all segments are done.
     pub blocks: Option<u32>,
@@ -150,15 +155,15 @@ pub struct SegmentsPlan {
     pub rows_a_tile: u32,
     /// Chunks that a block folds one after the other, in *large*.
     pub chunks_a_block: u32,
-    /// Neighbouring segments that a block takes, in *columns*.
+    /// Neighbouring segments that a block takes, in *columns* and *wide*.
     pub width: u32,
-    /// Threads of a block that share a segment's chunk, in *columns*.
+    /// Threads of a block that share a segment's chunk, in *columns* and *wide*.
     pub parts: u32,
-    /// Blocks that share a segment's chunk, in *columns*.
+    /// Blocks that share a segment's chunk, in *columns* and *wide*.
     pub splits: u32,
     /// Are the columns of *columns* so short that a thread folds one, or several?
     pub short: bool,
-    /// How many neighbours a thread folds, where they are short.
+    /// How many neighbours a thread folds, in *wide* and where columns are short.
     pub abreast: u32,
     /// Bytes of an item.
     pub item_bytes: usize,
@@ -187,6 +192,15 @@ const BLOCKS_A_MULTIPROCESSOR: u64 = 24;
 
 /// So many columns keep a large device busy with several a thread.
 const MANY_COLUMNS: u64 = 1 << 16;
+
+/// Vectors of neighbours that a block of *wide* takes at most, unless columns are short: a warp reads half a kilobyte of a row.
+const WIDE_VECTORS: u32 = 32;
+
+/// Groups of lanes from which on columns are long.
+const WIDE_GROUPS: u32 = 16;
+
+/// Blocks of *wide* for each multiprocessor below which they share chunks.
+const WIDE_BLOCKS: u64 = 6;
 
 /// Threads in a block of *columns* at most, as [`warpfold_gpu_kernels::segments::columns::threads`] has it.
 fn column_threads(acc_bytes: usize) -> u32 {
@@ -333,6 +347,16 @@ impl SegmentPlanner {
                     outer.saturating_mul(chunks)
                 }
             }
+            SegmentStrategy::Wide => {
+                self.split_wide(&mut plan, inner);
+                let tiles = inner.div_ceil(plan.width as u64);
+                let pieces = chunks * plan.splits as u64;
+                if pieces > 1 {
+                    plan.tickets = outer.saturating_mul(tiles);
+                    plan.partials = m.saturating_mul(pieces);
+                }
+                outer.saturating_mul(tiles).saturating_mul(pieces)
+            }
             SegmentStrategy::Gather if shape.groups <= 32 => m.div_ceil((THREADS / shape.groups) as u64),
             SegmentStrategy::Gather => {
                 plan.block = shape.groups;
@@ -376,6 +400,12 @@ impl SegmentPlanner {
                     if self.check(SegmentStrategy::Narrow, shape, arrangement).is_ok() =>
                 {
                     (SegmentStrategy::Narrow, "few segments lie side by side")
+                }
+                Arrangement::Columns { .. }
+                    if shape.groups >= WIDE_GROUPS
+                        && self.check(SegmentStrategy::Wide, shape, arrangement).is_ok() =>
+                {
+                    (SegmentStrategy::Wide, "long segments lie side by side")
                 }
                 Arrangement::Columns { .. } => (SegmentStrategy::Columns, "segments lie side by side"),
                 _ => (SegmentStrategy::Gather, "items lie at distances"),
@@ -451,10 +481,51 @@ impl SegmentPlanner {
                     _ => Err(unfit("they are not 2 to 4 columns without gaps")),
                 }
             }
-            SegmentStrategy::Columns if !matches!(arrangement, Arrangement::Columns { .. }) => {
+            SegmentStrategy::Columns | SegmentStrategy::Wide
+                if !matches!(arrangement, Arrangement::Columns { .. }) =>
+            {
                 Err(unfit("segments do not lie side by side"))
             }
+            SegmentStrategy::Wide if !self.layout.commutative => Err(unfit("their order matters")),
+            SegmentStrategy::Wide if self.abreast() == 1 => {
+                Err(unfit("a thread does not hold what several neighbours accumulate"))
+            }
+            SegmentStrategy::Wide if shape.groups < wide::FOLD => {
+                Err(unfit("their lanes are fewer than those of four threads"))
+            }
             _ => Ok(()),
+        }
+    }
+
+    /// How many neighbours a thread of *wide* folds.
+    fn abreast(&self) -> u32 {
+        let OperatorLayout { item_bytes, acc_bytes, commutative, any_order, .. } = self.layout;
+        wide::abreast(item_bytes, acc_bytes, commutative, any_order)
+    }
+
+    /// How many columns a block of *wide* takes, and how many of their groups at once.
+    fn split_wide(&self, plan: &mut SegmentsPlan, inner: u64) {
+        plan.abreast = self.abreast();
+        let (groups, abreast) = (plan.shape.groups, plan.abreast as u64);
+        // Short columns need fewer threads: more columns, up to as many as leave groups for the rounds that a block has at most.
+        let most = THREADS / groups.clamp(wide::FOLD, THREADS / WIDE_VECTORS);
+        let most =
+            self.settings.width.map_or(most as u64, |width| (width as u64 / abreast).clamp(1, most as u64));
+        // As many vectors to each tile.
+        let vectors = inner.div_ceil(abreast).max(1);
+        let vectors = vectors.div_ceil(vectors.div_ceil(most)) as u32;
+        plan.width = vectors * plan.abreast;
+        plan.parts = ((THREADS / vectors + 1).next_power_of_two() / 2).min(groups);
+        plan.block = vectors * plan.parts;
+        let outer = plan.m / inner.max(1);
+        let blocks =
+            outer.saturating_mul(inner.div_ceil(plan.width as u64)).saturating_mul(plan.shape.chunks.max(1));
+        let enough = self.facts.multiprocessors as u64 * WIDE_BLOCKS;
+        while plan.splits < MAX_SPLITS
+            && plan.parts * plan.splits * 2 <= groups
+            && blocks.saturating_mul(plan.splits as u64) < enough
+        {
+            plan.splits *= 2;
         }
     }
 
@@ -489,7 +560,7 @@ impl SegmentPlanner {
         let enough = self.facts.multiprocessors as u64 * BLOCKS_A_MULTIPROCESSOR / 2;
         while plan.splits < MAX_SPLITS
             && parts * plan.splits * 2 <= share
-            && blocks * (plan.splits as u64) < enough
+            && blocks.saturating_mul(plan.splits as u64) < enough
         {
             plan.splits *= 2;
         }
@@ -511,6 +582,7 @@ impl SegmentsPlan {
             SegmentStrategy::Columns if self.short => "columns_short",
             SegmentStrategy::Columns => "columns",
             SegmentStrategy::Narrow => "narrow",
+            SegmentStrategy::Wide => "wide",
             SegmentStrategy::Gather => "gather",
         }
     }
@@ -564,8 +636,8 @@ impl fmt::Display for SegmentsPlan {
                 write!(f, ", {} segments a tile", self.rows_a_tile)?
             }
             SegmentStrategy::Large => write!(f, ", {} chunks a block", self.chunks_a_block)?,
-            SegmentStrategy::Columns => {
-                if self.abreast > 1 {
+            SegmentStrategy::Columns | SegmentStrategy::Wide => {
+                if self.abreast > 1 && self.strategy == SegmentStrategy::Columns {
                     return write!(f, ", {} segments a thread\nworkspace  none", self.abreast);
                 }
                 write!(f, ", {} segments a block, {} threads each", self.width, self.parts)?;
@@ -606,11 +678,14 @@ mod tests {
         let apart = Arrangement::Rows { stride: 100 };
         assert_eq!(planner::<Sum<f32>>().plan(m, 17, apart).unwrap().strategy, SegmentStrategy::Warp);
         let columns = |inner| Arrangement::Columns { inner, dense: true };
-        let of = |inner| planner::<Sum<f32>>().plan(inner, 1000, columns(inner)).unwrap().strategy;
-        assert_eq!([2, 4, 5, 1000].map(of)[..], {
-            use SegmentStrategy::{Columns, Narrow};
-            [Narrow, Narrow, Columns, Columns]
-        });
+        let of = |inner, n| planner::<Sum<f32>>().plan(inner, n, columns(inner)).unwrap().strategy;
+        assert_eq!(
+            [(2, 1000), (4, 1000), (5, 1000), (1000, 1000), (1000, 16)].map(|(inner, n)| of(inner, n))[..],
+            {
+                use SegmentStrategy::{Columns, Narrow, Wide};
+                [Narrow, Narrow, Wide, Wide, Columns]
+            }
+        );
         let ordered = planner::<Compose<f32>>().plan(3, 1000, columns(3)).unwrap();
         assert_eq!(ordered.strategy, SegmentStrategy::Columns, "order matters");
         assert_eq!(
@@ -656,7 +731,8 @@ mod tests {
         {
             let columns = Arrangement::Columns { inner, dense: false };
             let plan = planner::<Sum<f32>>().plan(outer * inner, n, columns).unwrap();
-            assert_eq!(plan.block, plan.width * plan.parts, "{plan}");
+            let a_thread = if plan.strategy == SegmentStrategy::Wide { plan.abreast } else { 1 };
+            assert_eq!(plan.block * a_thread, plan.width * plan.parts, "{plan}");
             assert!(
                 plan.block <= THREADS && (plan.parts * plan.splits) as u64 <= plan.shape.lanes(),
                 "{plan}"
