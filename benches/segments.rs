@@ -58,6 +58,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             let outer = Layout::new(&[n, inner], &[inner as isize, 1], &[0])?;
             bench.regular("columns", "sum_f32", &sum, &outer, true)?;
         }
+        for inner in [5, 6, 7, 12, 24, 33, 48, 100, 129, 1000, 1023] {
+            let n = (1 << 26) / inner;
+            let outer = Layout::new(&[n, inner], &[inner as isize, 1], &[0])?;
+            bench.regular("columns", "sum_f32", &sum, &outer, true)?;
+        }
         for (outer, n, inner) in
             [(64, 1024, 1024), (1024, 64, 1024), (1024, 1024, 64), (4096, 4096, 4), (16, 1 << 18, 16)]
         {
@@ -92,6 +97,30 @@ fn main() -> Result<(), Box<dyn Error>> {
                 &engine.segments(Compose::<f32>::new())?,
                 &rows(log),
                 false,
+            )?;
+        }
+    }
+    if wants("column_ops") {
+        for inner in [16usize, 256, 1 << 14] {
+            let n = (1usize << 26) / inner;
+            let columns = Layout::new(&[n, inner], &[inner as isize, 1], &[0])?;
+            bench.regular("columns", "max_f32", &engine.segments(Max::<f32>::new())?, &columns, true)?;
+            bench.regular(
+                "columns",
+                "argmax_f32",
+                &engine.segments(ArgMax::<f32>::new())?,
+                &columns,
+                true,
+            )?;
+            bench.regular("columns", "mean_f32", &engine.segments(Mean::<f32>::new())?, &columns, true)?;
+            bench.regular("columns", "sum_f64", &engine.segments(Sum::<f64>::new())?, &columns, true)?;
+            bench.regular("columns", "sum_i32", &engine.segments(Sum::<i32>::new())?, &columns, true)?;
+            bench.regular(
+                "columns",
+                "sum_f16",
+                &engine.segments(Sum::<half::f16>::new())?,
+                &columns,
+                true,
             )?;
         }
     }
@@ -186,6 +215,7 @@ impl<'a> Bench<'a> {
     ) -> Result<(), Box<dyn Error>> {
         let (m, n) = (layout.segments(), layout.segment_len());
         let strategies = SegmentStrategy::ALL.into_iter().map(Some).filter(|_| all);
+        let mut first = Vec::new();
         for strategy in [None].into_iter().chain(strategies) {
             let mut settings = SegmentSettings::default();
             settings.strategy = strategy;
@@ -220,9 +250,27 @@ impl<'a> Bench<'a> {
             let graph = self.time_graph(&enqueue, plan.tickets > 0, warm_up)?;
             let how = if strategy.is_some() { "forced" } else { "chosen" };
             let strategy = plan.strategy;
+            enqueue(0, self)?;
+            let found = self.results(m as usize * size_of::<Op::Output>())?;
+            if first.is_empty() {
+                first = found;
+            } else if found != first {
+                return Err(format!("{name} of {m} segments of {n}: {strategy} has other bits").into());
+            }
             writeln!(self.text, "{section},{name},{m},{n},{strategy},{how},{stream:.2},{graph:.2}")?;
         }
         Ok(())
+    }
+
+    /// The last call's results, or the first of them.
+    fn results(&self, bytes: usize) -> Result<Vec<u8>, Box<dyn Error>> {
+        let mut found = vec![0u8; bytes.min(1 << 16)];
+        // SAFETY: a live stream; as many bytes of the results' buffer.
+        unsafe {
+            sys::cuStreamSynchronize(self.stream).done()?;
+            sys::cuMemcpyDtoH_v2(found.as_mut_ptr().cast(), self.output.address(), found.len()).done()?;
+        }
+        Ok(found)
     }
 
     fn irregular(

@@ -125,6 +125,8 @@ fn shapes(item_bytes: usize) -> Vec<(usize, usize)> {
         let most = 4 * vector * groups;
         lengths.extend([most - 1, most, most + 1, most / 2 + vector]);
     }
+    // The most items of 64 groups of which a thread takes two, and one more.
+    lengths.extend([160 * vector, 160 * vector + 1]);
     lengths.push(200 * vector + 5);
     lengths.push(2048 * vector);
     lengths.push(2048 * vector + 1);

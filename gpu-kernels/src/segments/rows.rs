@@ -2,7 +2,7 @@
 
 use warpfold_monoid::{
     Monoid, Plain,
-    tree::{MAX_GROUPS, VECTOR_BYTES, VECTORS_A_GROUP},
+    tree::{MAX_GROUPS, VECTOR_BYTES, VECTORS_A_GROUP, vector_len},
 };
 use warpfold_simt::{
     atomic::{self, AcqRel, Gpu},
@@ -13,7 +13,7 @@ use warpfold_simt::{
     grid,
     hint::{cold_path, nounroll},
     shared::Shared,
-    thread::{block_idx_x, grid_dim_x, sync_threads, thread_idx_x},
+    thread::{block_dim_x, block_idx_x, grid_dim_x, sync_threads, thread_idx_x},
     warp::{FULL, shuffle_idx, sync_warp},
 };
 
@@ -417,12 +417,52 @@ unsafe fn any_order<Op: Monoid, const V: usize, const U: usize>(
     acc
 }
 
+/// Can a thread of [`block`] hold the lanes of two groups? Where they take few registers.
+pub const fn takes_two(item_bytes: usize, acc_bytes: usize) -> bool {
+    vector_len(item_bytes) * acc_bytes <= 32
+}
+
+/// The value of a row of one chunk, in thread 0, by half as many threads as it has groups: each has its own and the one half of them
+/// further, so that as much is in flight as if groups were full.
+///
+/// # Safety
+///
+/// The whole block of `groups / 2` threads calls, at least 32; the row has more than half of the items that the groups hold; `shared` has
+/// a slot for each 32 groups, which are not in use.
+#[inline(always)]
+unsafe fn two_each<Op: Monoid, const V: usize>(
+    params: &RowParams<Op>,
+    op: &Op,
+    row: u64,
+    shared: Shared<Op::Acc>,
+) -> Op::Acc {
+    let (thread, threads, len) = (thread_idx_x(), params.groups / 2, params.n as u32);
+    let items = params.row(row);
+    let value = |group: u32| {
+        // SAFETY: the caller's promise.
+        let acc =
+            unsafe { lanes::fold_in_place::<Op, V>(op, params.reach(), items, 0, len, group, params.groups) };
+        // All lanes have an item.
+        lanes::combine_slots(op, acc, group, None)
+    };
+    let (first, second) = (value(thread), value(thread + threads));
+    // SAFETY: the whole block; other slots each time.
+    let [first, second] = unsafe {
+        [
+            blocks::reduce_width(op, first, thread, threads, None, shared),
+            blocks::reduce_width(op, second, thread, threads, None, shared.from(blocks::SHARED / 2)),
+        ]
+    };
+    op.combine(first, second)
+}
+
 /// Rows of one chunk, a block each.
 ///
 /// # Safety
 ///
-/// `m` blocks of `max(groups, 32)` threads; the rows' items are readable and `m` results writable; `groups` is that of the
-/// row's [`Shape`](warpfold_monoid::tree::Shape). `shared` has a slot a warp.
+/// `m` blocks of `max(groups, 32)` threads, or, where a thread [`takes_two`] and there are 64 groups at least of which the row fills more
+/// than half, of half as many; the rows' items are readable and `m` results writable; `groups` is that of the row's
+/// [`Shape`](warpfold_monoid::tree::Shape). `shared` has a slot for each 32 groups.
 #[inline(always)]
 pub unsafe fn block<Op: Monoid, const V: usize, const U: usize>(
     params: &RowParams<Op>,
@@ -431,8 +471,17 @@ pub unsafe fn block<Op: Monoid, const V: usize, const U: usize>(
     grid::wait_for_previous();
     let row = block_idx_x() as u64;
     let op = &operator(&params.op, row, true);
-    // SAFETY: the caller's promise.
-    let acc = unsafe { chunk_value::<Op, V, U>(params, op, row, 0, params.n, params.groups, shared) };
+    let acc = if takes_two(size_of::<Op::Item>(), size_of::<Op::Acc>())
+        && Op::COMMUTATIVE
+        && !Op::ANY_ORDER
+        && block_dim_x() < params.groups
+    {
+        // SAFETY: the caller's promise.
+        unsafe { two_each::<Op, V>(params, op, row, shared) }
+    } else {
+        // SAFETY: the caller's promise.
+        unsafe { chunk_value::<Op, V, U>(params, op, row, 0, params.n, params.groups, shared) }
+    };
     let_next_start();
     if thread_idx_x() == 0 {
         // SAFETY: one thread a row.

@@ -18,7 +18,7 @@ use warpfold_simt::{
     grid,
     hint::{cold_path, nounroll, opaque},
     shared::Shared,
-    thread::{block_dim_x, block_idx_x, grid_dim_x, sync_threads, thread_idx_x},
+    thread::{block_dim_x, block_idx_x, sync_threads, thread_idx_x},
 };
 
 use super::{
@@ -40,21 +40,23 @@ pub const MAX_ROUNDS: u32 = FOLD.pow(LEVELS as u32);
 /// Rounds of items that are asked for before any is used, at most.
 const IN_FLIGHT: usize = 4;
 
-/// The same where a lane is a vector of `vector`.
+/// Rows of which items are asked for one by one at once.
+const ROWS: usize = 4;
+
+/// Rounds in flight where vectors have so many lanes.
 const fn in_flight(vector: usize) -> usize {
-    if vector <= 2 {
-        IN_FLIGHT
-    } else if vector <= 8 {
-        IN_FLIGHT / 2
-    } else {
-        1
+    match vector {
+        ..=2 => IN_FLIGHT,
+        ..=4 => IN_FLIGHT / 2,
+        _ => 1,
     }
 }
 
 /// Neighbouring columns that a thread folds, 1 where there is no such kernel: their items are a vector, and their accumulators
 /// leave registers for those items.
 pub const fn abreast(item_bytes: usize, acc_bytes: usize, commutative: bool, any_order: bool) -> u32 {
-    if !commutative || !item_bytes.is_power_of_two() {
+    // Of items of one byte a thread would have too many lanes.
+    if !commutative || !item_bytes.is_power_of_two() || item_bytes < 2 {
         return 1;
     }
     let acc = if acc_bytes == 0 { 1 } else { acc_bytes };
@@ -88,7 +90,7 @@ pub const fn bounds<Op: Monoid>() -> u32 {
 ///
 /// # Safety
 ///
-/// As for [`columns`](super::columns::columns), but for blocks: `width` is a multiple of `W`, and blocks have `parts * width / W`
+/// As for [`columns`](super::columns::columns), but for blocks: there are `outer * chunks * splits * tiles`; `width` is a multiple of `W`, and blocks have `parts * width / W`
 /// threads, at most [`THREADS`]; `parts` is a power of two from [`FOLD`] to as many groups as a split has
 /// (`groups / splits`), which are at most [`MAX_ROUNDS`] times as many. `W` is [`abreast_of`] the operator; `slots` has
 /// [`slots`], `flag` one.
@@ -114,88 +116,78 @@ pub unsafe fn wide<Op: Monoid, const V: usize, const W: usize>(
     let a_split = params.groups / params.splits;
     let pieces = params.chunks * params.splits;
     let tiles = params.tiles;
-    let work = params.outer * pieces as u64 * tiles;
-    let mut next = block_idx_x() as u64;
-    while next < work {
-        nounroll();
-        let (rest, tile) = divided(next, tiles, work);
-        let (outer, piece) = divided(rest, pieces as u64, work);
-        let (k, split) = (piece as u32 / params.splits, piece as u32 % params.splits);
-        let start = k as u64 * params.chunk;
-        let len = params.chunk.min(params.n - start);
-        let first_column = tile * width as u64;
-        let column = first_column + of_tile as u64;
-        let there = part < folders && column < params.inner;
-        let op = &operator(&params.op, outer * params.inner + column, there);
-        let first_group = split * a_split;
-        let present = present_groups::<V>(params, len).saturating_sub(first_group).min(a_split);
-        let folding = Folding { place, op, there, rows: parts };
-        let mine = Mine {
-            column: first_column + (vector * W as u32) as u64,
-            outer,
-            start,
-            len,
-            group: first_group + row,
-            at: (row * width + vector) as usize,
-            apart: vectors as usize,
-        };
-        // SAFETY: the whole block, and the slots are free.
-        let (from, count) = unsafe { fold_groups::<Op, V, W>(params, &folding, &mine, present) };
-        let mut acc = op.identity();
+    // Blocks are no more than a grid has, so 32 bits will do.
+    let (rest, tile) = divided(block_idx_x() as u64, tiles, 0);
+    let (outer, piece) = divided(rest, pieces as u64, 0);
+    let (k, split) = (piece as u32 / params.splits, piece as u32 % params.splits);
+    let start = k as u64 * params.chunk;
+    let len = params.chunk.min(params.n - start);
+    let first_column = tile * width as u64;
+    let column = first_column + of_tile as u64;
+    let there = part < folders && column < params.inner;
+    let op = &operator(&params.op, outer * params.inner + column, there);
+    let first_group = split * a_split;
+    let present = present_groups::<V>(params, len).saturating_sub(first_group).min(a_split);
+    let folding = Folding { place, op, there, rows: parts };
+    let mine = Mine {
+        column: first_column + (vector * W as u32) as u64,
+        outer,
+        start,
+        len,
+        group: first_group + row,
+        at: (row * width + vector) as usize,
+        apart: vectors as usize,
+    };
+    // SAFETY: the whole block, and the slots are free.
+    let (from, count) = unsafe { fold_groups::<Op, V, W>(params, &folding, &mine, present) };
+    let mut acc = op.identity();
+    sync_threads();
+    if there && part * FOLD < count {
+        // SAFETY: values of this column, written before the barrier.
+        acc = unsafe { folding.neighbours(from, count) };
+    }
+    sync_threads();
+    // SAFETY: the whole block; what was in the slots has been read.
+    let acc = unsafe { place.combine(op, acc, count.div_ceil(FOLD)) };
+    let at = outer * params.inner + column;
+    if pieces == 1 {
+        if part == 0 && there {
+            // SAFETY: one thread a column.
+            unsafe { global::store(params.output.wrapping_add(at as usize), op.finish(acc)) };
+        }
+    } else {
+        let values = params.partials.wrapping_add((outer * pieces as u64 * params.inner + column) as usize);
+        // A split beyond the chunk's end has no value, and nobody reads its place.
+        if part == 0 && there && present > 0 {
+            let to = values.wrapping_add((piece * params.inner) as usize);
+            // SAFETY: one thread a column's piece.
+            unsafe { global::store(to, acc) };
+        }
+        // All partials of the block are written before its ticket is counted.
         sync_threads();
-        if there && part * FOLD < count {
-            // SAFETY: values of this column, written before the barrier.
-            acc = unsafe { folding.neighbours(from, count) };
+        let ticket = params.tickets.wrapping_add((outer * tiles + tile) as usize);
+        if thread == 0 {
+            // SAFETY: a ticket of this launch; release and acquire as for the partials of one array.
+            let done = unsafe { atomic::fetch_add(ticket, 1, AcqRel, Gpu) };
+            // SAFETY: one thread, and a barrier since the last reading.
+            unsafe { flag.write(0, done) };
         }
         sync_threads();
-        // SAFETY: the whole block; what was in the slots has been read.
-        let acc = unsafe { place.combine(op, acc, count.div_ceil(FOLD)) };
-        let at = outer * params.inner + column;
-        if pieces == 1 {
+        // SAFETY: written before the barrier.
+        if unsafe { flag.read(0) } + 1 == pieces {
+            let splits = |len| present_groups::<V>(params, len).div_ceil(a_split);
+            // SAFETY: all chunks of these columns are done.
+            let (acc, present) = unsafe { fold_chunks(params, op, (part, folders), values, there, splits) };
+            // SAFETY: the whole block; two barriers since the slots were read.
+            let acc = unsafe { place.combine(op, acc, present) };
             if part == 0 && there {
                 // SAFETY: one thread a column.
                 unsafe { global::store(params.output.wrapping_add(at as usize), op.finish(acc)) };
             }
-        } else {
-            let values =
-                params.partials.wrapping_add((outer * pieces as u64 * params.inner + column) as usize);
-            // A split beyond the chunk's end has no value, and nobody reads its place.
-            if part == 0 && there && present > 0 {
-                let to = values.wrapping_add((piece * params.inner) as usize);
-                // SAFETY: one thread a column's piece.
-                unsafe { global::store(to, acc) };
-            }
-            // All partials of the block are written before its ticket is counted.
-            sync_threads();
-            let ticket = params.tickets.wrapping_add((outer * tiles + tile) as usize);
             if thread == 0 {
-                // SAFETY: a ticket of this launch; release and acquire as for the partials of one array.
-                let done = unsafe { atomic::fetch_add(ticket, 1, AcqRel, Gpu) };
-                // SAFETY: one thread, and a barrier since the last reading.
-                unsafe { flag.write(0, done) };
+                // SAFETY: the last to use it.
+                unsafe { global::store(ticket, 0) };
             }
-            sync_threads();
-            // SAFETY: written before the barrier.
-            if unsafe { flag.read(0) } + 1 == pieces {
-                let splits = |len| present_groups::<V>(params, len).div_ceil(a_split);
-                // SAFETY: all chunks of these columns are done.
-                let (acc, present) =
-                    unsafe { fold_chunks(params, op, (part, folders), values, there, splits) };
-                // SAFETY: the whole block; two barriers since the slots were read.
-                let acc = unsafe { place.combine(op, acc, present) };
-                if part == 0 && there {
-                    // SAFETY: one thread a column.
-                    unsafe { global::store(params.output.wrapping_add(at as usize), op.finish(acc)) };
-                }
-                if thread == 0 {
-                    // SAFETY: the last to use it.
-                    unsafe { global::store(ticket, 0) };
-                }
-            }
-        }
-        next += grid_dim_x() as u64;
-        if next < work {
-            sync_threads();
         }
     }
     let_next_start();
@@ -483,32 +475,38 @@ impl Rows {
                 cold_path();
                 // One round, of the rows that there are, item by item: L1 has what a load leaves of its lines for the next.
                 let left = (self.len - row).min(V as u64) as u32;
-                let batch: [[_; W]; V] = core::array::from_fn(|lane| {
-                    let from = step(next, lane as i64);
-                    core::array::from_fn(|c| {
-                        let there = (lane as u32) < left && (c as u32) < self.here;
-                        // SAFETY: an item of the chunk, if it is there.
-                        unsafe { global::load_if::<Plainly, Op::Item>(there, from.wrapping_add(c)) }
-                    })
-                });
-                let mut lane = 0;
-                while lane < V {
-                    let index = self.start + row + lane as u64;
-                    let to = slot(lane);
-                    let mut c = 0;
-                    while c < W {
-                        if (lane as u32) < left && (c as u32) < self.here {
-                            // SAFETY: loaded under the same condition.
-                            let item = unsafe { batch[lane][c].assume_init() };
-                            acc[c][to] = if begun || to < lane {
-                                ops[c].push(acc[c][to], item, index)
-                            } else {
-                                ops[c].lift(item, index)
-                            };
+                let mut first = 0;
+                while first < V {
+                    let batch: [[_; W]; ROWS] = core::array::from_fn(|j| {
+                        let lane = first + j;
+                        let from = step(next, lane as i64);
+                        core::array::from_fn(|c| {
+                            let there = lane < V && (lane as u32) < left && (c as u32) < self.here;
+                            // SAFETY: an item of the chunk, if it is there.
+                            unsafe { global::load_if::<Plainly, Op::Item>(there, from.wrapping_add(c)) }
+                        })
+                    });
+                    let mut j = 0;
+                    while j < ROWS && first + j < V {
+                        let lane = first + j;
+                        let index = self.start + row + lane as u64;
+                        let to = slot(lane);
+                        let mut c = 0;
+                        while c < W {
+                            if (lane as u32) < left && (c as u32) < self.here {
+                                // SAFETY: loaded under the same condition.
+                                let item = unsafe { batch[j][c].assume_init() };
+                                acc[c][to] = if begun || to < lane {
+                                    ops[c].push(acc[c][to], item, index)
+                                } else {
+                                    ops[c].lift(item, index)
+                                };
+                            }
+                            c += 1;
                         }
-                        c += 1;
+                        j += 1;
                     }
-                    lane += 1;
+                    first += ROWS;
                 }
                 next = step(next, self.lanes as i64);
                 row += self.lanes;

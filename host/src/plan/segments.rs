@@ -10,6 +10,7 @@ use warpfold_gpu_kernels::segments::{
     THREADS,
     columns::{MAX_LANES_A_PART, MAX_SPLITS, SHORT_LANES, abreast},
     narrow::{MAX_HELD, MAX_VECTOR, is_narrow},
+    rows::takes_two,
     tile::TILE_BYTES,
     wide,
 };
@@ -282,7 +283,13 @@ impl SegmentPlanner {
             }
             SegmentStrategy::Warp => m.div_ceil((THREADS / shape.groups) as u64),
             SegmentStrategy::Block => {
-                plan.block = shape.groups.max(32);
+                // Little more than half of what the groups hold: two to a thread, as if they were full.
+                let two = self.layout.commutative
+                    && !self.layout.any_order
+                    && shape.groups >= 64
+                    && takes_two(self.layout.item_bytes, self.layout.acc_bytes)
+                    && 2 * n <= 5 * shape.lanes();
+                plan.block = if two { shape.groups / 2 } else { shape.groups.max(32) };
                 m
             }
             SegmentStrategy::Large => {
@@ -376,6 +383,7 @@ impl SegmentPlanner {
                     | SegmentStrategy::Block
                     | SegmentStrategy::Large
                     | SegmentStrategy::Narrow
+                    | SegmentStrategy::Wide
             );
         if one_each && blocks > limit {
             return Err(Error::GridTooLarge { n, blocks, limit: self.facts.max_grid_x });
@@ -674,6 +682,12 @@ mod tests {
         assert_eq!([128, 129, 511, 512].map(|n| chosen(m, n)), [SegmentStrategy::Warp; 4]);
         assert_eq!([513, 8192].map(|n| chosen(m, n)), [SegmentStrategy::Block; 2]);
         assert_eq!([8193, 1 << 30].map(|n| chosen(3, n)), [SegmentStrategy::Large; 2]);
+        let block = |n| planner::<Sum<f32>>().plan(m, n, rows(n)).unwrap().block;
+        assert_eq!(
+            [513, 640, 641, 1024, 1025].map(block),
+            [32, 32, 64, 64, 64],
+            "two groups a thread, or one"
+        );
         assert_eq!([8, 64].map(|n| chosen(1000, n)), [SegmentStrategy::Warp; 2], "little to read");
         let apart = Arrangement::Rows { stride: 100 };
         assert_eq!(planner::<Sum<f32>>().plan(m, 17, apart).unwrap().strategy, SegmentStrategy::Warp);
