@@ -169,9 +169,8 @@ pub unsafe fn columns<Op: Monoid, const V: usize>(
             sync_threads();
             // SAFETY: written before the barrier.
             if unsafe { flag.read(0) } + 1 == pieces {
-                let splits = |len| sharing_of::<Op, V>(params, len).div_ceil(parts);
                 // SAFETY: all chunks of these columns are done.
-                let (acc, present) = unsafe { fold_chunks(params, op, (part, parts), values, there, splits) };
+                let (acc, present) = unsafe { fold_chunks::<Op, V>(params, op, part, values, there) };
                 // SAFETY: the whole block; two barriers since the slots were read.
                 let acc = unsafe { place.combine(op, acc, present) };
                 if part == 0 && there {
@@ -585,22 +584,20 @@ unsafe fn part_value<Op: Monoid, const V: usize, const LEVELS: usize>(
     (counter.total(op), present)
 }
 
-/// What one of the threads that share a column has of its chunks' values, and how many of them have something: thread `part` of
-/// `parts`, a power of two. `splits` says how many splits of a chunk of so many items have a value.
+/// What one of the threads that share a column has of its chunks' values, and how many of them have something.
 ///
 /// # Safety
 ///
 /// All values are written and visible.
 #[inline(always)]
-pub(super) unsafe fn fold_chunks<Op: Monoid>(
+unsafe fn fold_chunks<Op: Monoid, const V: usize>(
     params: &ColumnParams<Op>,
     op: &Op,
-    (part, parts): (u32, u32),
+    part: u32,
     values: *const Op::Acc,
     there: bool,
-    splits: impl Fn(u64) -> u32,
 ) -> (Op::Acc, u32) {
-    let parts = parts.min(FOLD_LANES);
+    let parts = params.parts.min(FOLD_LANES);
     let mine = FOLD_LANES / parts;
     let run = params.chunks.div_ceil(FOLD_LANES);
     let lanes = if Op::COMMUTATIVE { params.chunks.min(FOLD_LANES) } else { params.chunks.div_ceil(run) };
@@ -616,7 +613,7 @@ pub(super) unsafe fn fold_chunks<Op: Monoid>(
                 (lane * run, 1, params.chunks.min((lane + 1) * run))
             };
             // SAFETY: a chunk's values.
-            let value = |k: u32| unsafe { whole_chunk(params, op, values, k, &splits) };
+            let value = |k: u32| unsafe { whole_chunk::<Op, V>(params, op, values, k) };
             let mut acc = value(k);
             k += step;
             while k < last {
@@ -637,12 +634,11 @@ pub(super) unsafe fn fold_chunks<Op: Monoid>(
 ///
 /// All values are written and visible.
 #[inline(always)]
-unsafe fn whole_chunk<Op: Monoid>(
+unsafe fn whole_chunk<Op: Monoid, const V: usize>(
     params: &ColumnParams<Op>,
     op: &Op,
     values: *const Op::Acc,
     k: u32,
-    splits: &impl Fn(u64) -> u32,
 ) -> Op::Acc {
     let first = values.wrapping_add((k as u64 * params.splits as u64 * params.inner) as usize);
     // SAFETY: the first split of a chunk always has a value.
@@ -651,7 +647,7 @@ unsafe fn whole_chunk<Op: Monoid>(
         return acc;
     }
     let len = params.chunk.min(params.n - k as u64 * params.chunk);
-    let present = splits(len);
+    let present = sharing_of::<Op, V>(params, len).div_ceil(params.parts);
     let mut counter = Counter::<Op, 3>::new(op);
     counter.push(op, acc);
     let mut split = 1;
@@ -669,7 +665,7 @@ const _: () = assert!(MAX_SPLITS == 1 << 3, "as many as the counter of their val
 
 /// Values that combine pairwise, neighbours first, as they come: after `2^k` of them level `k` holds their tree. Up to
 /// `2^LEVELS` values.
-struct Counter<Op: Monoid, const LEVELS: usize> {
+pub(super) struct Counter<Op: Monoid, const LEVELS: usize> {
     levels: [Op::Acc; LEVELS],
     top: Op::Acc,
     count: u32,
@@ -677,13 +673,13 @@ struct Counter<Op: Monoid, const LEVELS: usize> {
 
 impl<Op: Monoid, const LEVELS: usize> Counter<Op, LEVELS> {
     #[inline(always)]
-    fn new(op: &Op) -> Self {
+    pub(super) fn new(op: &Op) -> Self {
         Counter { levels: [op.identity(); LEVELS], top: op.identity(), count: 0 }
     }
 
     /// Takes the next value, which carries like a bit that is added.
     #[inline(always)]
-    fn push(&mut self, op: &Op, mut value: Op::Acc) {
+    pub(super) fn push(&mut self, op: &Op, mut value: Op::Acc) {
         let mut level = 0;
         let mut carries = true;
         while level < LEVELS {
@@ -705,7 +701,7 @@ impl<Op: Monoid, const LEVELS: usize> Counter<Op, LEVELS> {
 
     /// The value of all: later, shorter trees are the right operands.
     #[inline(always)]
-    fn total(&self, op: &Op) -> Op::Acc {
+    pub(super) fn total(&self, op: &Op) -> Op::Acc {
         let mut total = self.top;
         let mut begun = self.count >> LEVELS != 0;
         if begun {

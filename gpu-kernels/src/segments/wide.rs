@@ -8,12 +8,15 @@
 
 use core::mem::MaybeUninit;
 
-use warpfold_monoid::{Monoid, tree::vector_len};
+use warpfold_monoid::{
+    Monoid,
+    tree::{FOLD_LANES, vector_len},
+};
 use warpfold_simt::{
     atomic::{self, AcqRel, Gpu},
     global::{
         self,
-        hint::{NoAllocate, Plainly},
+        hint::{Cg, NoAllocate, Plainly},
     },
     grid,
     hint::{cold_path, nounroll, opaque},
@@ -23,7 +26,7 @@ use warpfold_simt::{
 
 use super::{
     THREADS,
-    columns::{ColumnParams, Place, divided, fold_chunks},
+    columns::{ColumnParams, Counter, MAX_SPLITS, Place, divided},
     let_next_start, operator,
 };
 use crate::{export, lanes};
@@ -37,20 +40,8 @@ const LEVELS: usize = 3;
 /// The most rounds of a block: groups of a split over groups that it folds at once.
 pub const MAX_ROUNDS: u32 = FOLD.pow(LEVELS as u32);
 
-/// Rounds of items that are asked for before any is used, at most.
-const IN_FLIGHT: usize = 4;
-
 /// Rows of which items are asked for one by one at once.
 const ROWS: usize = 4;
-
-/// Rounds in flight where vectors have so many lanes.
-const fn in_flight(vector: usize) -> usize {
-    match vector {
-        ..=2 => IN_FLIGHT,
-        ..=4 => IN_FLIGHT / 2,
-        _ => 1,
-    }
-}
 
 /// Neighbouring columns that a thread folds, 1 where there is no such kernel: their items are a vector, and their accumulators
 /// leave registers for those items.
@@ -149,48 +140,194 @@ pub unsafe fn wide<Op: Monoid, const V: usize, const W: usize>(
     sync_threads();
     // SAFETY: the whole block; what was in the slots has been read.
     let acc = unsafe { place.combine(op, acc, count.div_ceil(FOLD)) };
-    let at = outer * params.inner + column;
-    if pieces == 1 {
-        if part == 0 && there {
-            // SAFETY: one thread a column.
-            unsafe { global::store(params.output.wrapping_add(at as usize), op.finish(acc)) };
-        }
-    } else {
-        let values = params.partials.wrapping_add((outer * pieces as u64 * params.inner + column) as usize);
+    let mut acc = acc;
+    // Chunks of one lane of the fold over chunks meet first, then lanes: so neither takes long, where a chunk has few blocks or many.
+    let writes = part == 0 && there;
+    let lanes = params.chunks.min(FOLD_LANES);
+    let lane = k % FOLD_LANES;
+    let of_lane = ((params.chunks - lane - 1) / FOLD_LANES + 1) * params.splits;
+    let tickets = params.tickets.wrapping_add(((outer * tiles + tile) * tickets(params.chunks)) as usize);
+    let values = outer * (pieces as u64 + lane_values(params.chunks)) * params.inner + column;
+    let values = params.partials.wrapping_add(values as usize);
+    let lane_values = values.wrapping_add((pieces as u64 * params.inner) as usize);
+    let apart = params.inner as usize;
+    if of_lane > 1 {
         // A split beyond the chunk's end has no value, and nobody reads its place.
-        if part == 0 && there && present > 0 {
-            let to = values.wrapping_add((piece * params.inner) as usize);
+        if writes && present > 0 {
             // SAFETY: one thread a column's piece.
-            unsafe { global::store(to, acc) };
+            unsafe { global::store(values.wrapping_add(piece as usize * apart), acc) };
         }
-        // All partials of the block are written before its ticket is counted.
-        sync_threads();
-        let ticket = params.tickets.wrapping_add((outer * tiles + tile) as usize);
-        if thread == 0 {
-            // SAFETY: a ticket of this launch; release and acquire as for the partials of one array.
-            let done = unsafe { atomic::fetch_add(ticket, 1, AcqRel, Gpu) };
-            // SAFETY: one thread, and a barrier since the last reading.
-            unsafe { flag.write(0, done) };
+        // SAFETY: the whole block, and tickets of this launch.
+        if !unsafe { is_last(tickets.wrapping_add(lane as usize + 1), of_lane, flag) } {
+            return let_next_start();
         }
-        sync_threads();
-        // SAFETY: written before the barrier.
-        if unsafe { flag.read(0) } + 1 == pieces {
-            let splits = |len| present_groups::<V>(params, len).div_ceil(a_split);
-            // SAFETY: all chunks of these columns are done.
-            let (acc, present) = unsafe { fold_chunks(params, op, (part, folders), values, there, splits) };
-            // SAFETY: the whole block; two barriers since the slots were read.
-            let acc = unsafe { place.combine(op, acc, present) };
-            if part == 0 && there {
-                // SAFETY: one thread a column.
-                unsafe { global::store(params.output.wrapping_add(at as usize), op.finish(acc)) };
-            }
-            if thread == 0 {
-                // SAFETY: the last to use it.
-                unsafe { global::store(ticket, 0) };
-            }
+        if writes {
+            let splits = |k: u32| {
+                let len = params.chunk.min(params.n - k as u64 * params.chunk);
+                present_groups::<V>(params, len).div_ceil(a_split)
+            };
+            // SAFETY: all values of this lane's chunks are written.
+            acc = unsafe { fold_lane(params, op, lane, of_lane, values, splits) };
         }
     }
+    if lanes > 1 {
+        if writes {
+            // SAFETY: one thread a column's lane.
+            unsafe { global::store(lane_values.wrapping_add(lane as usize * apart), acc) };
+        }
+        // SAFETY: as above.
+        if !unsafe { is_last(tickets, lanes, flag) } {
+            return let_next_start();
+        }
+        // SAFETY: all lanes' values are written.
+        let (mine, present) = unsafe { fold_lanes(op, (part, folders), (lane_values, apart), lanes, there) };
+        // SAFETY: the whole block; two barriers since the slots were read.
+        acc = unsafe { place.combine(op, mine, present) };
+    }
+    if writes {
+        let at = outer * params.inner + column;
+        // SAFETY: one thread a column.
+        unsafe { global::store(params.output.wrapping_add(at as usize), op.finish(acc)) };
+    }
     let_next_start();
+}
+
+/// Counters of a tile of columns: one for its lanes of chunks, and each of those.
+pub const fn tickets(chunks: u32) -> u64 {
+    1 + lane_values(chunks)
+}
+
+/// Room for lanes' values of a column, behind that for its pieces.
+pub const fn lane_values(chunks: u32) -> u64 {
+    if chunks > FOLD_LANES { FOLD_LANES as u64 } else { chunks as u64 }
+}
+
+/// Is this block the last of `count` to come here? Its values are visible to the last, which sets the counter back.
+///
+/// # Safety
+///
+/// The whole block calls; `ticket` is one of this launch.
+#[inline(always)]
+unsafe fn is_last(ticket: *mut u32, count: u32, flag: Shared<u32>) -> bool {
+    // All partials of the block are written before its ticket is counted, and the flag was read.
+    sync_threads();
+    if thread_idx_x() == 0 {
+        // SAFETY: the caller's promise; release and acquire as for the partials of one array.
+        let done = unsafe { atomic::fetch_add(ticket, 1, AcqRel, Gpu) };
+        if done + 1 == count {
+            // SAFETY: the last to use it.
+            unsafe { global::store(ticket, 0) };
+        }
+        // SAFETY: one thread, and a barrier since the last reading.
+        unsafe { flag.write(0, done) };
+    }
+    sync_threads();
+    // SAFETY: written before the barrier.
+    unsafe { flag.read(0) + 1 == count }
+}
+
+/// Values that are asked for at once.
+const BATCH: usize = MAX_SPLITS as usize;
+
+/// The value of a lane of the fold over chunks: of `count` pieces, splits of its chunks pairwise, and those from left to right.
+///
+/// # Safety
+///
+/// All are written and visible; there are as many of a chunk as `splits` says.
+#[inline(always)]
+unsafe fn fold_lane<Op: Monoid>(
+    params: &ColumnParams<Op>,
+    op: &Op,
+    lane: u32,
+    count: u32,
+    values: *const Op::Acc,
+    splits: impl Fn(u32) -> u32,
+) -> Op::Acc {
+    let a_chunk = params.splits;
+    let mut total = op.identity();
+    let mut piece = 0;
+    while piece < count {
+        nounroll();
+        let there = |j: u32| {
+            let k = lane + (piece + j) / a_chunk * FOLD_LANES;
+            let split = (piece + j) % a_chunk;
+            let there = piece + j < count && (split == 0 || split < splits(k));
+            (there, (k * a_chunk + split) as u64)
+        };
+        let batch: [_; BATCH] = core::array::from_fn(|j| {
+            let (there, at) = there(j as u32);
+            // SAFETY: a value, if there.
+            unsafe {
+                global::load_if::<Cg, Op::Acc>(there, values.wrapping_add((at * params.inner) as usize))
+            }
+        });
+        // Those that are not there are never combined.
+        // SAFETY: plain data, whatever it is.
+        let mut values: [Op::Acc; BATCH] = batch.map(|value| unsafe { value.assume_init() });
+        let mut distance = 1;
+        while distance < BATCH {
+            if (distance as u32) < a_chunk {
+                let mut j = 0;
+                while j < BATCH {
+                    if there((j + distance) as u32).0 {
+                        values[j] = op.combine(values[j], values[j + distance]);
+                    }
+                    j += 2 * distance;
+                }
+            }
+            distance *= 2;
+        }
+        let mut j = 0;
+        while j < BATCH {
+            if (j as u32).is_multiple_of(a_chunk) && piece + (j as u32) < count {
+                total = if piece == 0 && j == 0 { values[0] } else { op.combine(total, values[j]) };
+            }
+            j += 1;
+        }
+        piece += BATCH as u32;
+    }
+    total
+}
+
+/// What one of the threads that share a column has of its lanes' values, and how many of them have something: thread `part` of
+/// `parts`, a power of two.
+///
+/// # Safety
+///
+/// All values are written and visible.
+#[inline(always)]
+unsafe fn fold_lanes<Op: Monoid>(
+    op: &Op,
+    (part, parts): (u32, u32),
+    (values, apart): (*const Op::Acc, usize),
+    lanes: u32,
+    there: bool,
+) -> (Op::Acc, u32) {
+    let parts = parts.min(FOLD_LANES);
+    let mine = FOLD_LANES / parts;
+    let mut counter = Counter::<Op, 5>::new(op);
+    if there && part < parts {
+        let mut lane = part * mine;
+        let end = lanes.min(lane + mine);
+        while lane < end {
+            nounroll();
+            let batch: [_; BATCH] = core::array::from_fn(|j| {
+                let at = lane as usize + j;
+                // SAFETY: a value, if there.
+                unsafe { global::load_if::<Cg, Op::Acc>(at < end as usize, values.wrapping_add(at * apart)) }
+            });
+            let mut j = 0;
+            while j < BATCH {
+                if lane + (j as u32) < end {
+                    // SAFETY: loaded under the same condition.
+                    counter.push(op, unsafe { batch[j].assume_init() });
+                }
+                j += 1;
+            }
+            lane += BATCH as u32;
+        }
+    }
+    (counter.total(op), lanes.div_ceil(mine))
 }
 
 /// Groups of a chunk of `len` items that have any.
@@ -299,6 +436,7 @@ unsafe fn fold_groups<Op: Monoid, const V: usize, const W: usize>(
         start: mine.start,
         len: mine.len,
         here,
+        passes: mine.len.div_ceil(params.groups as u64 * V as u64),
         vectors: here == W as u32
             && (params.stride as usize).is_multiple_of(W)
             && items.addr().is_multiple_of(size_of::<[Op::Item; W]>()),
@@ -309,15 +447,26 @@ unsafe fn fold_groups<Op: Monoid, const V: usize, const W: usize>(
     let mut acc = [[params.op.identity(); V]; W];
     let mut begun = false;
     let mut round = 0;
+    // SAFETY: the first group's first rows, if it is whole.
+    let mut ahead = unsafe { rows.ask::<Op, V, W>(rounds > 0 && rows.whole::<V>(mine.group), items) };
     while round < rounds {
         nounroll();
         let group = mine.group + round * a_round;
-        if here > 0 {
-            // SAFETY: items of these columns, from this group's first row on.
-            begun = unsafe { rows.fold(&ops, &mut acc, begun, items, group) };
-        }
-        items = items.wrapping_offset((a_round as i64 * V as i64).wrapping_mul(params.stride) as isize);
         round += 1;
+        let after = items.wrapping_offset((a_round as i64 * V as i64).wrapping_mul(params.stride) as isize);
+        let more = round < rounds && rows.whole::<V>(group + a_round);
+        if rows.whole::<V>(group) {
+            // SAFETY: items of these columns, from this group's first row on, of which the first have been asked for.
+            begun = unsafe { rows.fold(&ops, &mut acc, begun, items, group, &mut ahead, (after, more)) };
+        } else if here > 0 {
+            cold_path();
+            // SAFETY: the same; and the next group's first rows.
+            unsafe {
+                begun = rows.fold_part(&ops, &mut acc, begun, items, group);
+                ahead = rows.ask::<Op, V, W>(more, after);
+            }
+        }
+        items = after;
         if !Op::ANY_ORDER {
             let to = buffer((round & 1) as usize);
             if (group as u64 * V as u64) < mine.len {
@@ -402,6 +551,8 @@ struct Rows {
     lanes: u64,
     start: u64,
     len: u64,
+    /// Rounds of the lanes.
+    passes: u64,
     /// Columns that are there.
     here: u32,
     /// Are all, and aligned vectors?
@@ -409,13 +560,93 @@ struct Rows {
 }
 
 impl Rows {
-    /// Folds the rows of a group; of any order, on to what is there already. Is there anything now?
+    /// Does a group have all rows of its lanes, in vectors?
+    #[inline(always)]
+    fn whole<const V: usize>(&self, group: u32) -> bool {
+        let last = group as u64 * V as u64 + (self.passes - 1) * self.lanes;
+        self.vectors && last + V as u64 <= self.len
+    }
+
+    /// Asks for a row of each of a group's lanes, if `wanted`. The loads stand behind a predicate, or else the assembler would move
+    /// each to the branch that uses it.
+    ///
+    /// # Safety
+    ///
+    /// They are aligned vectors that may be read.
+    #[inline(always)]
+    unsafe fn ask<Op: Monoid, const V: usize, const W: usize>(
+        &self,
+        wanted: bool,
+        items: *const Op::Item,
+    ) -> [MaybeUninit<[Op::Item; W]>; V] {
+        let mut from = items;
+        core::array::from_fn(|_| {
+            // SAFETY: the caller's promise. Nothing is read twice.
+            let vector = unsafe { global::load_neighbours_if::<NoAllocate, Op::Item, W>(wanted, from) };
+            from = from.wrapping_offset(self.stride as isize);
+            vector
+        })
+    }
+
+    /// Folds the rows of a whole group; of any order, on to what is there already. Of its lanes' first rows `ahead` has been asked for;
+    /// it then is those of the next group, if there are any.
     ///
     /// # Safety
     ///
     /// `items` leads to the group's first row; rows before the chunk's end are readable.
     #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "what stays in registers")]
     unsafe fn fold<Op: Monoid, const V: usize, const W: usize>(
+        &self,
+        ops: &[Op; W],
+        acc: &mut [[Op::Acc; V]; W],
+        mut begun: bool,
+        items: *const Op::Item,
+        group: u32,
+        ahead: &mut [MaybeUninit<[Op::Item; W]>; V],
+        (after, more): (*const Op::Item, bool),
+    ) -> bool {
+        let apart = (self.lanes as i64).wrapping_mul(self.stride) as isize;
+        let mut index = self.start + group as u64 * V as u64;
+        let mut next = items;
+        let mut left = self.passes;
+        while left > 0 {
+            nounroll();
+            left -= 1;
+            let rows = *ahead;
+            next = if left > 0 { next.wrapping_offset(apart) } else { after };
+            // SAFETY: the same lanes' next rows, or the next group's first.
+            *ahead = unsafe { self.ask::<Op, V, W>(left > 0 || more, next) };
+            let mut lane = 0;
+            while lane < V {
+                // SAFETY: asked for before.
+                let items: [Op::Item; W] = unsafe { rows[lane].assume_init() };
+                let to = if Op::ANY_ORDER { 0 } else { lane };
+                let mut c = 0;
+                while c < W {
+                    acc[c][to] = if begun || to < lane {
+                        ops[c].push(acc[c][to], items[c], index + lane as u64)
+                    } else {
+                        ops[c].lift(items[c], index + lane as u64)
+                    };
+                    c += 1;
+                }
+                lane += 1;
+            }
+            index += self.lanes;
+            // Not known to be true, or else the first pass would get a body of its own.
+            begun = opaque(1) != 0;
+        }
+        begun
+    }
+
+    /// Folds what there is of the rows of a group, item by item, in the same way. Is there anything now?
+    ///
+    /// # Safety
+    ///
+    /// `items` leads to the group's first row; rows before the chunk's end are readable.
+    #[inline(always)]
+    unsafe fn fold_part<Op: Monoid, const V: usize, const W: usize>(
         &self,
         ops: &[Op; W],
         acc: &mut [[Op::Acc; V]; W],
@@ -425,93 +656,47 @@ impl Rows {
     ) -> bool {
         let step =
             |from: *const Op::Item, rows: i64| from.wrapping_offset(rows.wrapping_mul(self.stride) as isize);
-        let slot = |lane: usize| if Op::ANY_ORDER { 0 } else { lane };
         let mut row = group as u64 * V as u64;
         let mut next = items;
         while row < self.len {
             nounroll();
-            let count = in_flight(V);
-            if self.vectors && row + (count as u64 - 1) * self.lanes + V as u64 <= self.len {
-                // All there: nothing to ask.
-                let mut from = next;
-                let mut batch = [[MaybeUninit::uninit(); V]; IN_FLIGHT];
+            // The rows that there are: L1 has what a load leaves of its lines for the next.
+            let left = (self.len - row).min(V as u64) as u32;
+            let mut first = 0;
+            while first < V {
+                let batch: [[_; W]; ROWS] = core::array::from_fn(|j| {
+                    let lane = first + j;
+                    let from = step(next, lane as i64);
+                    core::array::from_fn(|c| {
+                        let there = lane < V && (lane as u32) < left && (c as u32) < self.here;
+                        // SAFETY: an item of the chunk, if it is there.
+                        unsafe { global::load_if::<Plainly, Op::Item>(there, from.wrapping_add(c)) }
+                    })
+                });
                 let mut j = 0;
-                while j < count {
-                    let mut lane = 0;
-                    while lane < V {
-                        // SAFETY: an aligned vector of the row. Nothing is read twice.
-                        batch[j][lane] = MaybeUninit::new(unsafe {
-                            global::load_neighbours_with::<NoAllocate, Op::Item, W>(step(from, lane as i64))
-                        });
-                        lane += 1;
-                    }
-                    from = step(from, self.lanes as i64);
-                    j += 1;
-                }
-                let mut j = 0;
-                while j < count {
-                    let mut lane = 0;
-                    while lane < V {
-                        // SAFETY: loaded.
-                        let items: [Op::Item; W] = unsafe { batch[j][lane].assume_init() };
-                        let index = self.start + row + j as u64 * self.lanes + lane as u64;
-                        let to = slot(lane);
-                        let mut c = 0;
-                        while c < W {
-                            acc[c][to] = if begun || j > 0 || to < lane {
-                                ops[c].push(acc[c][to], items[c], index)
+                while j < ROWS && first + j < V {
+                    let lane = first + j;
+                    let index = self.start + row + lane as u64;
+                    let to = if Op::ANY_ORDER { 0 } else { lane };
+                    let mut c = 0;
+                    while c < W {
+                        if (lane as u32) < left && (c as u32) < self.here {
+                            // SAFETY: loaded under the same condition.
+                            let item = unsafe { batch[j][c].assume_init() };
+                            acc[c][to] = if begun || to < lane {
+                                ops[c].push(acc[c][to], item, index)
                             } else {
-                                ops[c].lift(items[c], index)
+                                ops[c].lift(item, index)
                             };
-                            c += 1;
                         }
-                        lane += 1;
+                        c += 1;
                     }
                     j += 1;
                 }
-                next = from;
-                row += count as u64 * self.lanes;
-            } else {
-                cold_path();
-                // One round, of the rows that there are, item by item: L1 has what a load leaves of its lines for the next.
-                let left = (self.len - row).min(V as u64) as u32;
-                let mut first = 0;
-                while first < V {
-                    let batch: [[_; W]; ROWS] = core::array::from_fn(|j| {
-                        let lane = first + j;
-                        let from = step(next, lane as i64);
-                        core::array::from_fn(|c| {
-                            let there = lane < V && (lane as u32) < left && (c as u32) < self.here;
-                            // SAFETY: an item of the chunk, if it is there.
-                            unsafe { global::load_if::<Plainly, Op::Item>(there, from.wrapping_add(c)) }
-                        })
-                    });
-                    let mut j = 0;
-                    while j < ROWS && first + j < V {
-                        let lane = first + j;
-                        let index = self.start + row + lane as u64;
-                        let to = slot(lane);
-                        let mut c = 0;
-                        while c < W {
-                            if (lane as u32) < left && (c as u32) < self.here {
-                                // SAFETY: loaded under the same condition.
-                                let item = unsafe { batch[j][c].assume_init() };
-                                acc[c][to] = if begun || to < lane {
-                                    ops[c].push(acc[c][to], item, index)
-                                } else {
-                                    ops[c].lift(item, index)
-                                };
-                            }
-                            c += 1;
-                        }
-                        j += 1;
-                    }
-                    first += ROWS;
-                }
-                next = step(next, self.lanes as i64);
-                row += self.lanes;
+                first += ROWS;
             }
-            // Not known to be true, or else the first round would get a body of its own.
+            next = step(next, self.lanes as i64);
+            row += self.lanes;
             begun = opaque(1) != 0;
         }
         begun

@@ -201,7 +201,7 @@ const WIDE_VECTORS: u32 = 32;
 const WIDE_GROUPS: u32 = 16;
 
 /// Blocks of *wide* for each multiprocessor below which they share chunks.
-const WIDE_BLOCKS: u64 = 6;
+const WIDE_BLOCKS: u64 = 3;
 
 /// Threads in a block of *columns* at most, as [`warpfold_gpu_kernels::segments::columns::threads`] has it.
 fn column_threads(acc_bytes: usize) -> u32 {
@@ -359,8 +359,8 @@ impl SegmentPlanner {
                 let tiles = inner.div_ceil(plan.width as u64);
                 let pieces = chunks * plan.splits as u64;
                 if pieces > 1 {
-                    plan.tickets = outer.saturating_mul(tiles);
-                    plan.partials = m.saturating_mul(pieces);
+                    plan.tickets = outer.saturating_mul(tiles).saturating_mul(wide::tickets(chunks as u32));
+                    plan.partials = m.saturating_mul(pieces + wide::lane_values(chunks as u32));
                 }
                 outer.saturating_mul(tiles).saturating_mul(pieces)
             }
@@ -402,6 +402,7 @@ impl SegmentPlanner {
 
     /// The strategy for segments of a shape.
     fn choose(&self, m: u64, shape: &Shape, arrangement: Arrangement) -> (SegmentStrategy, &'static str) {
+        let inner = if let Arrangement::Columns { inner, .. } = arrangement { inner } else { 1 };
         let Arrangement::Rows { stride } = arrangement else {
             return match arrangement {
                 Arrangement::Columns { .. }
@@ -411,6 +412,7 @@ impl SegmentPlanner {
                 }
                 Arrangement::Columns { .. }
                     if shape.groups >= WIDE_GROUPS
+                        && inner.is_multiple_of(self.abreast() as u64)
                         && self.check(SegmentStrategy::Wide, shape, arrangement).is_ok() =>
                 {
                     (SegmentStrategy::Wide, "long segments lie side by side")
