@@ -19,16 +19,17 @@ use warpfold_monoid::{
 use warpfold_simt::{
     global, grid,
     hint::{cold_path, nounroll, pinned},
+    shared::Shared,
     thread::{grid_dim_x, sync_threads, thread_idx_x},
     warp::{FULL, shuffle_idx, shuffle_up, sync_warp, warp_vote_ballot},
 };
 
 use super::{
-    Ledger, Piece, Room, RowLedger, before_in_any_order, by_vectors, draw, get, item, load_whole, memory,
-    peek, place, place_of, prefix_tag, publish, put, record_pairs,
+    Ledger, Piece, Room, RowLedger, Word, before_in_any_order, by_vectors, draw, get, item, load_whole,
+    memory, peek, place, place_of, prefix_tag, publish, put, record_pairs,
     runs::{ask, stage_whole},
     segments::{Bounds, SegmentParams, SegmentRoom},
-    stage_vector, staged_vectors, store_whole, value_tag, warp_words,
+    stage_vector, staged_vectors, store_whole, unrelated, value_tag, warp_words,
 };
 
 /// Bounds that a thread asks for at once.
@@ -112,10 +113,12 @@ pub(super) unsafe fn scan<
         return;
     }
 
-    // This warp's items, and those of them that belong to segments: of all warps but two, all or none.
-    let start = begin + (warp * tiling.warp()) as u64;
-    let within = |position: u64| position.saturating_sub(start).min(tiling.warp() as u64) as u32;
+    // The items that belong to segments, of the tile and of this warp: of all warps but two, all or none.
+    let (earlier, later) = (low < begin, high > begin + size);
+    let (low, high) = (low.saturating_sub(begin) as u32, (high - begin).min(size) as u32);
+    let within = |position: u32| position.saturating_sub(warp * tiling.warp()).min(tiling.warp());
     let (lo, hi) = (within(low), within(high));
+    let start = begin + (warp * tiling.warp()) as u64;
     let whole = lo == 0 && hi == tiling.warp();
     let first = if REVERSE { len.wrapping_sub(start + tiling.warp() as u64) } else { start } as i64;
     let piece = Piece { first, count: hi, stride: 1 };
@@ -151,9 +154,11 @@ pub(super) unsafe fn scan<
         which += tiling.warps();
     }
     sync_threads();
-    let end = high.min(begin + size);
     // SAFETY: written before the barrier.
-    let (mut j, to) = unsafe { (found.read(0) + thread as u64, found.read(1).min(bounds.count)) };
+    let (mut j, to) = unsafe { (found.read(0), found.read(1).min(bounds.count)) };
+    // Does one begin here?
+    let some = j < to;
+    j += thread as u64;
     while j < to {
         nounroll();
         // All asked for before any is used; the last one stands in for those that are not there.
@@ -176,6 +181,14 @@ pub(super) unsafe fn scan<
             k += 1;
         }
     }
+    if some {
+        sync_threads();
+    }
+    // SAFETY: the thread's own word; where others have marks in it, they are written before the barrier. All lanes are here.
+    let (heads, lanes) = unsafe {
+        let heads = marks.read(thread as usize);
+        (heads, warp_vote_ballot(FULL, heads != 0))
+    };
     // SAFETY: the warp's own items and strips; all lanes are here.
     unsafe {
         if at_once {
@@ -193,32 +206,31 @@ pub(super) unsafe fn scan<
                 j += LANES;
             }
         }
+        sync_warp(FULL);
     }
-    sync_threads();
-    // SAFETY: all marks have been written before the barrier.
-    let heads = unsafe { marks.read(thread as usize) };
-    // The first items of segments that nothing stands before.
-    let fresh = if has_initial { 0 } else { heads };
 
     // The values of its strips since their last flags, scanned.
     let of_lane = |j: u32| j.saturating_sub(lane * strip).min(strip);
     let (mine, behind_mine) = (of_lane(lo), of_lane(hi));
     let there = mine < behind_mine;
-    let push = |heads: u32, fresh: u32, running: Op::Acc, i: u32, item: Op::Item| {
-        let before = if heads >> i & 1 != 0 { initial } else { running };
-        let with = if fresh >> i & 1 != 0 { op.lift(item, 0) } else { op.push(before, item, 0) };
-        (before, with)
-    };
     let mut scanned = initial;
     if whole {
         // SAFETY: written before the barrier.
         let vectors = unsafe { staged_vectors::<Op::Item, V, U>(stage, line, strip) };
-        let first = item::<_, V, U, REVERSE>(&vectors, 0);
-        scanned = if heads & 1 != 0 { push(heads, fresh, initial, 0, first).1 } else { op.lift(first, 0) };
+        scanned = op.lift(item::<_, V, U, REVERSE>(&vectors, 0), 0);
         let mut i = 1;
-        while i < U * V {
-            scanned = push(heads, fresh, scanned, i as u32, item::<_, V, U, REVERSE>(&vectors, i)).1;
-            i += 1;
+        if lanes == 0 {
+            // Most warps, where segments are long.
+            while i < U * V {
+                scanned = op.push(scanned, item::<_, V, U, REVERSE>(&vectors, i), 0);
+                i += 1;
+            }
+        } else {
+            while i < U * V {
+                let item = unrelated(item::<_, V, U, REVERSE>(&vectors, i));
+                scanned = if heads >> i & 1 != 0 { op.lift(item, 0) } else { op.push(scanned, item, 0) };
+                i += 1;
+            }
         }
     } else {
         cold_path();
@@ -227,14 +239,16 @@ pub(super) unsafe fn scan<
             nounroll();
             // SAFETY: an item that there is.
             let item = unsafe { get::<Op::Item>(stage, place::<Op::Item, REVERSE>(lane, i, strip)) };
-            let begins = i > mine || heads >> i & 1 != 0;
-            scanned = if begins { push(heads, fresh, scanned, i, item).1 } else { op.lift(item, 0) };
+            let anew = i == mine || heads >> i & 1 != 0;
+            scanned = if anew { op.lift(item, 0) } else { op.push(scanned, item, 0) };
             i += 1;
         }
     }
+    if has_initial && heads != 0 {
+        scanned = op.combine(initial, scanned);
+    }
     // SAFETY: all lanes are here; slots of the warp's own.
     let open = unsafe {
-        let lanes = warp_vote_ballot(FULL, heads != 0);
         let up_to = lanes & u32::MAX >> (LANES - 1 - lane);
         scanned = since_flag(op, scanned, there, lane, up_to, LANES);
         if lo < hi && lane == (hi - 1) / strip {
@@ -250,8 +264,7 @@ pub(super) unsafe fn scan<
     // What goes on into the tile, and into each of its warps.
     let befores = sums.from(tiling.warps() as usize);
     if warp == 0 {
-        let warp_of = |position: u64| position.saturating_sub(begin) / tiling.warp() as u64;
-        let (lowest, last) = (warp_of(low) as u32, warp_of(end - 1) as u32);
+        let (lowest, last) = (low / tiling.warp(), (high - 1) / tiling.warp());
         let present = lane >= lowest && lane <= last;
         let at = lane.max(lowest).min(last) as usize;
         // SAFETY: written before the barrier by the warps that have items; all lanes are here.
@@ -262,8 +275,8 @@ pub(super) unsafe fn scan<
             let totals = since_flag(op, total, present, lane, up_to, tiling.warps());
             let value = shuffle_idx(FULL, totals, last);
             let closed = flagged != 0;
-            let enters = begin > low && marks.read(0) & 1 == 0;
-            let tells = end < high && lane == 0;
+            let enters = earlier && marks.read(0) & 1 == 0;
+            let tells = later && lane == 0;
             if tells {
                 let tag = if closed { prefix_tag(epoch) } else { value_tag(epoch) };
                 publish(ledger.tile(tile), value, tag);
@@ -307,46 +320,20 @@ pub(super) unsafe fn scan<
         if lane == 0 { before } else { neighbour }
     };
     // Each bit is looked at anew, rather than kept since.
-    let (heads, fresh) = (pinned(heads), pinned(fresh));
-    let step = |running: Op::Acc, i: u32, item: Op::Item| {
-        let (before, with) = push(heads, fresh, running, i, item);
-        let result = if !exclusive {
-            op.finish(with)
-        } else if fresh >> i & 1 != 0 {
-            op.finish_empty()
-        } else {
-            op.finish(before)
-        };
-        (with, result)
-    };
+    let form = Flags { heads: pinned(heads), exclusive };
+    let initial = if has_initial { Some(initial) } else { None };
     if whole {
-        // SAFETY: the warp's own; all lanes are here.
-        let vectors = unsafe {
+        // SAFETY: the warp's own; all lanes are here. All slots of a vector are written, and a barrier lies between those that have read
+        // the items and what is written in their place.
+        unsafe {
             let vectors = staged_vectors::<Op::Item, V, U>(stage, line, strip);
             sync_warp(FULL);
-            vectors
-        };
-        let mut u = 0;
-        while u < UO {
-            let mut vector = [MaybeUninit::<Op::Output>::uninit(); VO];
-            let mut slot = 0;
-            while slot < VO {
-                let i = u * VO + slot;
-                let (with, result) = step(running, i as u32, item::<_, V, U, REVERSE>(&vectors, i));
-                vector[if REVERSE { VO - 1 - slot } else { slot }].write(result);
-                running = with;
-                slot += 1;
+            // Once for each: there is less to choose for each item.
+            let at = (stage, line, strip);
+            match initial {
+                None => walk::<O, V, U, VO, UO, REVERSE>(op, form, None, running, &vectors, at),
+                Some(_) => walk::<O, V, U, VO, UO, REVERSE>(op, form, initial, running, &vectors, at),
             }
-            let at = if REVERSE { UO - 1 - u } else { u };
-            // SAFETY: all slots are written. All lanes have their items, and a barrier lies between.
-            unsafe {
-                let vector = core::mem::transmute_copy::<_, [Op::Output; VO]>(&vector);
-                stage_vector::<Op::Output, VO>(stage, line, at, strip, vector);
-            }
-            u += 1;
-        }
-        // SAFETY: the warp's own results; all lanes are here.
-        unsafe {
             sync_warp(FULL);
             store_whole::<Op::Output, VO, UO>(output, piece, strip, lane, stage);
         }
@@ -364,7 +351,7 @@ pub(super) unsafe fn scan<
                     global::load(from.wrapping_add(memory::<REVERSE>(lane * strip + i, strip) as usize))
                 }
             };
-            let (with, result) = step(running, i, item);
+            let (with, result) = form.step(op, initial, running, i, item);
             // SAFETY: the lane's own place; barriers lie between this and the reads of the items.
             unsafe { put(stage, place::<Op::Output, REVERSE>(lane, i, strip), result) };
             running = with;
@@ -382,6 +369,86 @@ pub(super) unsafe fn scan<
                 j += LANES;
             }
         }
+    }
+}
+
+/// What a strip's results are.
+#[derive(Clone, Copy)]
+struct Flags {
+    /// Its items that begin a segment.
+    heads: u32,
+    exclusive: bool,
+}
+
+impl Flags {
+    /// What stands behind item `i`, and its result.
+    #[inline(always)]
+    fn step<Op: Monoid>(
+        self,
+        op: &Op,
+        initial: Option<Op::Acc>,
+        running: Op::Acc,
+        i: u32,
+        item: Op::Item,
+    ) -> (Op::Acc, Op::Output) {
+        let begins = self.heads >> i & 1 != 0;
+        if let Some(initial) = initial {
+            let before = if begins { initial } else { running };
+            let with = op.push(before, item, 0);
+            return (with, op.finish(if self.exclusive { before } else { with }));
+        }
+        let with = if begins { op.lift(item, 0) } else { op.push(running, item, 0) };
+        let result = if !self.exclusive {
+            op.finish(with)
+        } else if begins {
+            op.finish_empty()
+        } else {
+            op.finish(running)
+        };
+        (with, result)
+    }
+}
+
+/// Stages the results of a strip that is whole.
+///
+/// # Safety
+///
+/// The thread's own line, which no other uses without a barrier in between.
+#[inline(always)]
+unsafe fn walk<
+    Op: Monoid,
+    const V: usize,
+    const U: usize,
+    const VO: usize,
+    const UO: usize,
+    const REVERSE: bool,
+>(
+    op: &Op,
+    form: Flags,
+    initial: Option<Op::Acc>,
+    mut running: Op::Acc,
+    vectors: &[[Op::Item; V]; U],
+    (stage, line, strip): (Shared<Word>, u32, u32),
+) {
+    let mut u = 0;
+    while u < UO {
+        let mut vector = [MaybeUninit::<Op::Output>::uninit(); VO];
+        let mut slot = 0;
+        while slot < VO {
+            let i = u * VO + slot;
+            let item = unrelated(item::<_, V, U, REVERSE>(vectors, i));
+            let (with, result) = form.step(op, initial, running, i as u32, item);
+            vector[if REVERSE { VO - 1 - slot } else { slot }].write(result);
+            running = with;
+            slot += 1;
+        }
+        let at = if REVERSE { UO - 1 - u } else { u };
+        // SAFETY: all slots are written; the caller's promise.
+        unsafe {
+            let vector = core::mem::transmute_copy::<_, [Op::Output; VO]>(&vector);
+            stage_vector::<Op::Output, VO>(stage, line, at, strip, vector);
+        }
+        u += 1;
     }
 }
 
