@@ -846,7 +846,7 @@ fn segments_in_any_order_are_one_scan_of_flags() {
             from_lengths(0, &[&[1; 900][..], &[0; 700], &[4 * tile], &[2, 0]].concat()),
             5 * tile,
         ),
-        ("nothing", vec![tile; 5], 2 * tile),
+        ("nothing", vec![tile + 9; 5], 2 * tile),
         ("one item", vec![tile, tile + 1], 2 * tile),
         ("a tile", vec![tile, 2 * tile], 3 * tile),
         ("no segment", vec![4], 900),

@@ -181,4 +181,19 @@ mod tests {
         assert_eq!(few.strategy, Strategy::Columns(Shape { columns: 2, strips: 1, sets: 128 }));
         assert_eq!(few.grid, 1);
     }
+
+    #[test]
+    fn segments_have_blocks_for_cells_or_for_tiles_and_scouts_where_there_are_many() {
+        fn plan<Op: Monoid>(len: u64) -> (Strategy, u32, u64) {
+            let segments = Bounds { offsets: 0, count: Count::Known(9) };
+            let work = Work::Segments { len, segments };
+            let plan = ScanPlan::new::<Op>(&work, &DeviceFacts::H100, true).unwrap();
+            assert!(plan.chained);
+            (plan.strategy, plan.grid, plan.pairs)
+        }
+        // A record for each tile's value, and one for where each begins and the last ends.
+        assert_eq!(plan::<Sum<i32>>(512 * 7168), (Strategy::Flags(0), 512, 512 + 513));
+        assert_eq!(plan::<Sum<i32>>(512 * 7168 + 1), (Strategy::Flags(3), 516, 513 + 514));
+        assert_eq!(plan::<Sum<f32>>(6273), (Strategy::Cells, 2, 6));
+    }
 }
