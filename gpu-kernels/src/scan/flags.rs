@@ -32,9 +32,6 @@ use super::{
     stage_vector, staged_vectors, store_whole, unrelated, value_tag, warp_words,
 };
 
-/// Bounds that a thread asks for at once.
-const IN_FLIGHT: usize = 2;
-
 /// Tiles that are at work at once, or more: where there are no others, each searches for itself.
 const AT_ONCE: u64 = 512;
 
@@ -159,27 +156,18 @@ pub(super) unsafe fn scan<
     // Does one begin here?
     let some = j < to;
     j += thread as u64;
+    // One at a time: registers are worth more.
     while j < to {
         nounroll();
-        // All asked for before any is used; the last one stands in for those that are not there.
-        // SAFETY: `to` is at most the count.
-        let batch: [[u64; 2]; IN_FLIGHT] = core::array::from_fn(|k| unsafe {
-            let j = (j + k as u64 * tiling.threads as u64).min(to - 1);
-            [bounds.at(j), bounds.at(j + 1)]
-        });
-        let mut k = 0;
-        while k < IN_FLIGHT {
-            let [at, next] = batch[k];
-            if j < to && at < next {
-                // SAFETY: of an item that one segment begins at, a bit of a word that was written before the barrier.
-                unsafe {
-                    let place = (at - begin) as u32;
-                    marks.add((place / strip) as usize, 1_u32 << (place % strip));
-                }
+        // SAFETY: `to` is at most the count. Of an item that one segment begins at, a bit of a word that was written before the barrier.
+        unsafe {
+            let (at, next) = (bounds.at(j), bounds.at(j + 1));
+            if at < next {
+                let place = (at - begin) as u32;
+                marks.add((place / strip) as usize, 1_u32 << (place % strip));
             }
-            j += tiling.threads as u64;
-            k += 1;
         }
+        j += tiling.threads as u64;
     }
     if some {
         sync_threads();
