@@ -105,8 +105,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         bench.scan("columns", "sum_f64", &wide, 26, Shape::Rows { n: 1 << 13, inner: 1 << 13 })?;
     }
     if wants("segments") {
+        let integers = engine.scanner(Sum::<i32>::new())?;
         for log in [8, 12, 16, 18, 20, 22, 24] {
             bench.scan("segments", "sum_f32", &sum, 26, Shape::Segments { count: 1 << log })?;
+            bench.scan("segments", "sum_i32", &integers, 26, Shape::Segments { count: 1 << log })?;
         }
         let one = 1 << 26;
         bench.scan("segments", "one_long", &sum, 26, Shape::Long { n: one - 1000 })?;

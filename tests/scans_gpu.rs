@@ -511,6 +511,8 @@ where
         (0..30_000).map(|_| length(7)).collect(),
         (0..3000).map(|_| length(100)).collect(),
         (0..300).map(|_| length(3000)).collect(),
+        // More tiles than are at work at once.
+        (0..3000).map(|_| length(tile as u64 * 2 / 5)).collect(),
         (0..200).map(|k| if k % 7 == 0 { length(30_000) } else { length(5) }).collect(),
         long.to_vec(),
     ];

@@ -33,6 +33,7 @@ use warpfold_simt::{
 
 pub mod columns;
 mod copy;
+pub mod flags;
 pub mod segments;
 
 pub use crate::segments::tile::Word;
@@ -783,8 +784,31 @@ unsafe fn look_back_in_any_order<Op: Monoid, L: Ledger>(
         // SAFETY: the tile's own record.
         unsafe { publish(ledger.tile(tile), value, value_tag(epoch)) };
     }
+    // SAFETY: the caller's promise.
+    let before = unsafe { before_in_any_order(op, ledger, tile, lane, epoch) };
+    let behind = op.combine(before, value);
+    if tells {
+        // SAFETY: the tile's own record.
+        unsafe { publish(ledger.tile(tile), behind, prefix_tag(epoch)) };
+    }
+    (before, behind)
+}
+
+/// What stands before a tile that is not the first: of the nearest tile that knows what stands behind it, and all between.
+///
+/// # Safety
+///
+/// As for [`look_back`]; there is such a tile, and all from there on say what they have.
+#[inline(always)]
+unsafe fn before_in_any_order<Op: Monoid, L: Ledger>(
+    op: &Op,
+    ledger: L,
+    tile: u32,
+    lane: u32,
+    epoch: u32,
+) -> Op::Acc {
     // Tiles that are still to be taken in; the first one's record holds all up to it.
-    let (mut left, mut before) = (tile, value);
+    let (mut left, mut before) = (tile, None);
     loop {
         // Lanes that find the first one's record again stand behind that which finds it first, which holds all.
         // SAFETY: records of the launch's.
@@ -810,18 +834,13 @@ unsafe fn look_back_in_any_order<Op: Monoid, L: Ledger>(
         }
         // SAFETY: all lanes are here.
         window = unsafe { shuffle_idx(FULL, window, 0) };
-        before = if left < tile { op.combine(window, before) } else { window };
+        let all = before.map_or(window, |before| op.combine(window, before));
         if prefixes != 0 {
-            break;
+            return all;
         }
+        before = Some(all);
         left -= LANES;
     }
-    let behind = op.combine(before, value);
-    if tells {
-        // SAFETY: the tile's own record.
-        unsafe { publish(ledger.tile(tile), behind, prefix_tag(epoch)) };
-    }
-    (before, behind)
 }
 
 /// The record of the nearest before `end`, for lane 0, of the one before that for lane 1, and so on; the first one's where there is

@@ -146,9 +146,10 @@ impl<A: Plain> Setting<A> {
             op,
         };
         match (*work, plan.strategy) {
-            (Work::Segments { len, segments: bounds }, _) => {
+            (Work::Segments { len, segments: bounds }, strategy) => {
                 let count = if let Count::Known(count) = bounds.count { count } else { 0 };
-                Params::Segments(segments(len, 0, Some(bounds), Packing { rows: 0, unit: 0 }, count))
+                let rows = if let Strategy::Flags(scouts) = strategy { scouts } else { 0 };
+                Params::Segments(segments(len, 0, Some(bounds), Packing { rows, unit: 0 }, count))
             }
             (Work::Lines(lines), Strategy::Rows(packing)) => {
                 Params::Segments(segments(lines.items(), lines.n, None, packing, lines.count))

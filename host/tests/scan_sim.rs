@@ -6,7 +6,12 @@ use std::{marker::PhantomData, ptr};
 use warpfold_gpu_kernels::{
     export::Family,
     key_kernels,
-    scan::{Rows, ScanParams, row_pairs},
+    scan::{
+        Rows, ScanParams,
+        flags::{flag_pairs, scouts},
+        row_pairs,
+        segments::SegmentParams,
+    },
     scan_kernels, scan_line_kernels,
 };
 use warpfold_host::{
@@ -163,6 +168,8 @@ scan_line_kernels! {
     words_lines => Words,
     triples_lines => Triples,
     same_lines => Same,
+    sum_lines => Sum<u32>,
+    join_lines => Join<true, 64>,
 }
 
 key_kernels! {
@@ -726,6 +733,168 @@ fn segments_of_any_lengths_in_one_launch() {
                 .map(|ends| found[(ends[0] - offsets[0]) as usize..(ends[1] - offsets[0]) as usize].to_vec())
                 .collect()
         });
+    }
+}
+
+/// A launch for segments in any order.
+#[derive(Clone, Copy, Debug)]
+struct Flagged {
+    form: Form,
+    initial: Option<u32>,
+    /// Blocks that search for the others.
+    scouts: u32,
+    in_place: bool,
+    schedule: Schedule,
+    /// How many blocks are on the device at once.
+    resident: usize,
+    /// Items and results begin so far behind a vector.
+    skip: usize,
+}
+
+/// Sums of segments in one launch, which have to be right where segments lie, and nowhere else written.
+fn check_flagged(what: &str, offsets: &[u64], len: usize, how: Flagged) {
+    const UNTOUCHED: u32 = 0xdead_beef;
+    let Flagged { form, initial, scouts, in_place, schedule, resident, skip } = how;
+    let tiling = Tiling::of::<Sum<u32>>();
+    let tiles = tiling.tiles(len as u64);
+    let all: Vec<u32> = numbers(len + skip);
+    let items = &all[skip..];
+    let mut room = if in_place { all.clone() } else { vec![UNTOUCHED; len + skip] };
+    let mut expected = room[skip..].to_vec();
+    for ends in offsets.windows(2) {
+        let mut sum = initial.unwrap_or(0);
+        let segment = ends[0] as usize..ends[1] as usize;
+        let mut add = |i: usize| {
+            let before = sum;
+            sum = sum.wrapping_add(items[i]);
+            expected[i] = if form.exclusive { before } else { sum };
+        };
+        if form.reverse { segment.rev().for_each(&mut add) } else { segment.for_each(&mut add) }
+    }
+    let entries = &LINES.find_in::<Sum<u32>>(Family::ScanLines).unwrap().entries;
+    let name = if form.reverse { "segments_reverse" } else { "segments_forward" };
+    let entry = entries.iter().find(|entry| entry.kernel == name).unwrap();
+    let mut records = vec![[0_u64; 2]; flag_pairs(4, tiles) as usize];
+    let (mut counter, count) = ([7_u64 << 32], [offsets.len() as u64 - 1]);
+    let output = room[skip..].as_mut_ptr();
+    let params = SegmentParams {
+        input: if in_place { output.cast_const() } else { items.as_ptr() },
+        output,
+        len: len as u64,
+        offsets: offsets.as_ptr(),
+        count: if in_place { count.as_ptr() } else { ptr::null() },
+        segments: if in_place { 0 } else { count[0] },
+        n: 0,
+        counter: counter.as_mut_ptr(),
+        capacity: records.len() as u64,
+        records: records.as_mut_ptr(),
+        rows: scouts,
+        exclusive: form.exclusive.into(),
+        has_initial: initial.is_some().into(),
+        unit: 0,
+        initial: initial.unwrap_or(0),
+        op: Sum::<u32>::new(),
+    };
+    let mut options = Options { schedule, resident_blocks: resident, ..Options::default() }
+        .buffer(Buffer::read_only("offsets", offsets))
+        .buffer(Buffer::read_only("count", &count))
+        .buffer(Buffer::writable("output", &mut room[skip..]))
+        .buffer(Buffer::writable("counter", &mut counter))
+        .buffer(Buffer::writable("records", &mut records));
+    if !in_place {
+        options = options.buffer(Buffer::read_only("input", items));
+    }
+    let address = (&raw const params).expose_provenance();
+    sim::launch(&Launch::new(name, tiles as u32 + scouts, tiling.threads), &options, || {
+        // SAFETY: the parameters of that kernel, which outlive the launch.
+        unsafe { (entry.simulate)(ptr::with_exposed_provenance(address)) }
+    })
+    .unwrap();
+    let differs = (0..len).find(|&i| room[skip + i] != expected[i]);
+    assert_eq!(differs, None, "{what}: {len} items, {how:?}");
+    assert_eq!(counter, [8 << 32], "{what}");
+}
+
+#[test]
+fn segments_in_any_order_are_one_scan_of_flags() {
+    let tiling = Tiling::of::<Sum<u32>>();
+    let (strip, warp, tile) = (tiling.strip as u64, tiling.warp() as u64, tiling.tile());
+    let many: Vec<u64> =
+        (0..3000).map(|i: u64| [0, 1, 2, 0, 7, 12, 0, 3, 5, 1][(i * i % 10) as usize]).collect();
+    let around: Vec<u64> = (1..6).flat_map(|k| [k * tile - 1, k * tile, k * tile + 1]).collect();
+    let lines: Vec<u64> = (1..40).flat_map(|k| [k * strip - 1, k * strip, k * warp, k * warp + 1]).collect();
+    let from_lengths = |first: u64, lengths: &[u64]| {
+        let mut offsets = vec![first];
+        lengths.iter().for_each(|n| offsets.push(offsets[offsets.len() - 1] + n));
+        offsets
+    };
+    let sorted = |mut ends: Vec<u64>, first: u64, last: u64| {
+        ends.retain(|&end| end > first && end < last);
+        ends.extend([first, last]);
+        ends.sort_unstable();
+        ends
+    };
+    // Where segments begin, and items: before the first and behind the last there may be others.
+    let cases = [
+        ("many", from_lengths(3, &many), 12000),
+        ("around tiles", sorted(around, 0, 6 * tile), 6 * tile),
+        ("around strips and warps", sorted(lines, 5, 5 * tile - 9), 5 * tile),
+        ("one", vec![0, 5 * tile + 7], 5 * tile + 7),
+        ("one among others", vec![2 * tile - 1, 2 * tile - 1, 4 * tile + 1, 4 * tile + 1], 5 * tile),
+        (
+            "a giant behind many",
+            from_lengths(0, &[&[1; 900][..], &[0; 700], &[4 * tile], &[2, 0]].concat()),
+            5 * tile,
+        ),
+        ("nothing", vec![tile + 9; 5], 2 * tile),
+        ("one item", vec![tile, tile + 1], 2 * tile),
+        ("a tile", vec![tile, 2 * tile], 3 * tile),
+        ("no segment", vec![4], 900),
+    ];
+    let mut seed = 0;
+    for (what, offsets, len) in &cases {
+        for form in FORMS {
+            seed += 1;
+            let how = Flagged {
+                form,
+                initial: (seed % 2 == 1).then_some(1000 + seed as u32),
+                scouts: seed as u32 % 3 / 2,
+                in_place: seed % 5 > 2,
+                schedule: if seed % 4 == 0 { Schedule::Late { seed } } else { Schedule::Concurrent { seed } },
+                resident: 2 + seed as usize % 5,
+                skip: [0, 0, 1, 3][seed as usize % 7 % 4],
+            };
+            check_flagged(what, offsets, *len as usize, how);
+        }
+    }
+    assert_eq!((scouts::<Sum<u32>>(512), scouts::<Sum<u32>>(513), scouts::<Sum<u32>>(1024)), (0, 3, 5));
+}
+
+/// A giant among others, whose tiles look back over two windows of 32, with all that there is room for telling what they have before
+/// the first one does.
+#[test]
+fn a_segment_of_many_tiles_begins_late() {
+    let options =
+        SimOptions { schedule: Schedule::Late { seed: 5 }, resident_blocks: 128, ..SimOptions::default() };
+    let engine = Engine::sim_with(options);
+    engine.load(Kernels { table: &TABLE, modules: &[] });
+    engine.load(Kernels { table: &LINES, modules: &[] });
+    let scanner = engine.scanner(Join::<true, 64>).unwrap();
+    let lengths = [1, 126, 0, 2, 127, 97 * 128, 5, 0, 300, 128, 7];
+    let plan = SegmentPlan::from_lengths(&lengths).unwrap();
+    let items: Vec<[i32; 64]> = (0..lengths.iter().sum::<u64>() as i32).map(|i| [i; 64]).collect();
+    let (found, later) = (
+        scanner.scan_segments(&items, &plan).unwrap(),
+        scanner.exclusive().scan_segments(&items, &plan).unwrap(),
+    );
+    let mut begin = 0;
+    for n in lengths {
+        for i in begin..begin + n as i32 {
+            assert_eq!(found[i as usize], [begin, i], "{n} items from {begin}");
+            let before = if i == begin { [1, 0] } else { [begin, i - 1] };
+            assert_eq!(later[i as usize], before, "{n} items from {begin}");
+        }
+        begin += n as i32;
     }
 }
 

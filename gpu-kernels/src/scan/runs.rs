@@ -543,7 +543,10 @@ unsafe fn load_narrow<K: Plain, E: Equality<K>, Op: Monoid>(
 ///
 /// They are readable, and aligned as vectors.
 #[inline(always)]
-unsafe fn ask<T: Plain, const V: usize, const U: usize>(first: *const T, lane: u32) -> [[T; V]; U] {
+pub(super) unsafe fn ask<T: Plain, const V: usize, const U: usize>(
+    first: *const T,
+    lane: u32,
+) -> [[T; V]; U] {
     core::array::from_fn(|u| {
         let w = u * LANES as usize + lane as usize;
         // SAFETY: the caller's promise.
@@ -587,7 +590,7 @@ unsafe fn begins_among<K: Plain, E: Equality<K>, const V: usize, const U: usize>
 ///
 /// As there.
 #[inline(always)]
-unsafe fn stage_whole<T: Plain, const V: usize, const U: usize>(
+pub(super) unsafe fn stage_whole<T: Plain, const V: usize, const U: usize>(
     asked: &[[T; V]; U],
     strip: u32,
     lane: u32,

@@ -30,7 +30,7 @@ use warpfold_simt::{
 use super::{
     Form, Ledger, Part, Room, Word,
     copy::{empty, fill, pad},
-    draw, get, inverse, item, pitch, place_of, put, quotient, record_pairs, scan_tile, stage_vector,
+    draw, flags, get, inverse, item, pitch, place_of, put, quotient, record_pairs, scan_tile, stage_vector,
     stage_words, staged_vectors, unrelated,
 };
 
@@ -54,11 +54,11 @@ pub struct SegmentParams<Op: Monoid> {
     pub n: u64,
     /// As of [`ScanParams`](super::ScanParams); unused for rows.
     pub counter: *mut u64,
-    /// [`cell_pairs`] for each cell.
+    /// [`cell_pairs`] for each cell, or [`flag_pairs`](flags::flag_pairs).
     pub records: *mut [u64; 2],
     /// Pairs of words that there is room for, used or not.
     pub capacity: u64,
-    /// Rows of a block.
+    /// Rows of a block; of segments of any lengths, [`scouts`](flags::scouts).
     pub rows: u32,
     /// 1 if a result leaves out its own item.
     pub exclusive: u32,
@@ -142,9 +142,14 @@ pub const fn strip_values<Op: Monoid>() -> usize {
     if fits::<Op>() { 3 * Tiling::of::<Op>().threads as usize } else { 1 }
 }
 
-/// Words of four marks each, of segments of any lengths.
+/// Words of marks, of segments of any lengths: of four items each, or of a [flagged](flags::fits) scan's strip.
 pub const fn mark_words<Op: Monoid>() -> usize {
-    if fits::<Op>() { Tiling::of::<Op>().tile() as usize / 4 } else { 1 }
+    let tiling = Tiling::of::<Op>();
+    match fits::<Op>() {
+        true if flags::fits::<Op>() => tiling.threads as usize,
+        true => tiling.tile() as usize / 4,
+        false => 1,
+    }
 }
 
 /// Do tiles, and what threads have of them, fit in shared memory? Other operators have no such kernels, only their names.
@@ -163,9 +168,9 @@ pub const fn rows_bounds<Op: Monoid>() -> u32 {
     bounds::<Op>(4)
 }
 
-/// Those of kernels for segments of any lengths, which have more to keep.
+/// Those of kernels for segments of any lengths, which have more to keep unless it is a bit for each item.
 pub const fn cells_bounds<Op: Monoid>() -> u32 {
-    bounds::<Op>(3)
+    bounds::<Op>(if flags::fits::<Op>() { 4 } else { 3 })
 }
 
 const fn bounds<Op: Monoid>(blocks: u32) -> u32 {
@@ -190,21 +195,30 @@ pub struct SegmentRoom<A> {
 
 /// Where segments begin and end, as positions in the order of the scan.
 #[derive(Clone, Copy)]
-struct Bounds<const REVERSE: bool> {
+pub(super) struct Bounds<const REVERSE: bool> {
     offsets: *const u64,
-    count: u64,
+    pub(super) count: u64,
     n: u64,
     len: u64,
 }
 
 impl<const REVERSE: bool> Bounds<REVERSE> {
+    /// Those of a launch.
+    #[inline(always)]
+    pub(super) fn of<Op: Monoid>(params: &SegmentParams<Op>) -> Self {
+        let SegmentParams { offsets, count, segments, n, len, .. } = *params;
+        // SAFETY: a number in device memory.
+        let count = if count.is_null() { segments } else { unsafe { global::load(count) } };
+        Bounds { offsets, count, n, len }
+    }
+
     /// Where segment `j` begins, and the one before it ends.
     ///
     /// # Safety
     ///
     /// `j` is at most `count`.
     #[inline(always)]
-    unsafe fn at(&self, j: u64) -> u64 {
+    pub(super) unsafe fn at(&self, j: u64) -> u64 {
         if self.offsets.is_null() {
             return j * self.n;
         }
@@ -220,7 +234,7 @@ impl<const REVERSE: bool> Bounds<REVERSE> {
     ///
     /// The whole warp calls.
     #[inline(always)]
-    unsafe fn first_from(&self, position: u64, lane: u32) -> u64 {
+    pub(super) unsafe fn first_from(&self, position: u64, lane: u32) -> u64 {
         let (mut low, mut high) = (0, self.count + 1);
         while low < high {
             nounroll();
@@ -230,6 +244,29 @@ impl<const REVERSE: bool> Bounds<REVERSE> {
             let less = probe < high && unsafe { self.at(probe) } < position;
             // SAFETY: all lanes are here.
             let below = unsafe { warp_vote_ballot(FULL, less) }.trailing_ones() as u64;
+            high = high.min(low + (below + 1) * step - 1);
+            low = high.min(low + below * step);
+        }
+        low
+    }
+
+    /// The same, a thread by itself.
+    #[inline(always)]
+    pub(super) fn first_from_alone(&self, position: u64) -> u64 {
+        const WAYS: u64 = 8;
+        let (mut low, mut high) = (0, self.count + 1);
+        while low < high {
+            nounroll();
+            let step = (high - low).div_ceil(WAYS);
+            let (mut below, mut k) = (0, 1);
+            while k <= WAYS {
+                let probe = low + k * step - 1;
+                // All asked for before any is used.
+                // SAFETY: below `high`, a bound.
+                let less = unsafe { self.at(probe.min(high - 1)) } < position;
+                below += (less && probe < high) as u64;
+                k += 1;
+            }
             high = high.min(low + (below + 1) * step - 1);
             low = high.min(low + below * step);
         }
@@ -304,7 +341,7 @@ pub unsafe fn rows_reverse<Op: Monoid, const V: usize, const U: usize, const VO:
 /// # Safety
 ///
 /// The operator [`fits`]. The whole block of [`Tiling::threads`] calls, and the grid has a block for each
-/// [`cell`] of items. Items are readable and results writable; unless they are the
+/// [`cell`] of items; where [`flags::fits`], for each tile, and [`SegmentParams::rows`] more. Items are readable and results writable; unless they are the
 /// same memory, item for item, they do not overlap. Offsets never decrease, and none is more than `len`. `counter` and
 /// `records` belong to this launch alone. `room` is not in use.
 #[inline(always)]
@@ -394,12 +431,16 @@ unsafe fn cells<
     if !const { fits::<Op>() } {
         return;
     }
+    if const { flags::fits::<Op>() } {
+        // SAFETY: the caller's promise.
+        unsafe { flags::scan::<Op, O, V, U, VO, UO, REVERSE>(params, op, room) };
+        return;
+    }
     grid::wait_for_previous();
     let tile = const { Tiling::of::<Op>() }.tile();
-    let SegmentParams { input, output, len, offsets, n, .. } = *params;
-    // SAFETY: a number in device memory.
-    let count = if params.count.is_null() { params.segments } else { unsafe { global::load(params.count) } };
-    let bounds = Bounds::<REVERSE> { offsets, count, n, len };
+    let SegmentParams { input, output, len, .. } = *params;
+    let bounds = Bounds::<REVERSE>::of(params);
+    let count = bounds.count;
     let form = params.form();
     // The segments that are packed, and between which positions they lie.
     let (mut begin, mut end) = (0, 0);

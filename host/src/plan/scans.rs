@@ -2,6 +2,7 @@
 
 use warpfold_gpu_kernels::scan::{
     columns::{self, Shape, column_pairs},
+    flags::{self, flag_pairs},
     row_pairs,
     segments::{self, Packing, cell, cell_pairs},
 };
@@ -57,6 +58,8 @@ pub(crate) enum Strategy {
     Rows(Packing),
     /// A cell of the array to a block, whatever the segments' lengths are.
     Cells,
+    /// A tile to a block, with a flag where a segment begins; and so many scouts.
+    Flags(u32),
     /// Columns side by side.
     Columns(Shape),
 }
@@ -89,6 +92,12 @@ impl ScanPlan {
         let tile = tiling.tile();
         let packs = by_lines && const { segments::fits::<Op>() };
         let (strategy, blocks, tiles, pairs) = match *work {
+            Work::Segments { len, .. } if const { flags::fits::<Op>() } => {
+                let tiles = tiling.tiles(len);
+                let scouts = flags::scouts::<Op>(tiles);
+                let pairs = flag_pairs(acc, tiles.min(u32::MAX as u64));
+                (Strategy::Flags(scouts.min(u32::MAX as u64) as u32), tiles.saturating_add(scouts), 1, pairs)
+            }
             Work::Segments { len, .. } => {
                 let cells = len.div_ceil(const { cell::<Op>() });
                 (Strategy::Cells, cells, 1, cells.saturating_mul(cell_pairs(acc)))
@@ -122,7 +131,7 @@ impl ScanPlan {
             let limit = facts.max_threads_per_block;
             return Err(Error::BlockTooLarge { n, threads, limit });
         }
-        let chained = strategy == Strategy::Cells || tiles > 1;
+        let chained = matches!(strategy, Strategy::Cells | Strategy::Flags(_)) || tiles > 1;
         Ok(ScanPlan { strategy, grid: blocks as u32, block: threads, tiles, pairs, chained })
     }
 
@@ -133,8 +142,8 @@ impl ScanPlan {
             (Strategy::Tiles, true) => ("reverse", false),
             (Strategy::Rows(_), false) => ("rows_forward", true),
             (Strategy::Rows(_), true) => ("rows_reverse", true),
-            (Strategy::Cells, false) => ("segments_forward", true),
-            (Strategy::Cells, true) => ("segments_reverse", true),
+            (Strategy::Cells | Strategy::Flags(_), false) => ("segments_forward", true),
+            (Strategy::Cells | Strategy::Flags(_), true) => ("segments_reverse", true),
             (Strategy::Columns(shape), false) if shape.is_narrow() => ("narrow_forward", true),
             (Strategy::Columns(shape), true) if shape.is_narrow() => ("narrow_reverse", true),
             (Strategy::Columns(_), false) => ("columns_forward", true),
@@ -171,5 +180,20 @@ mod tests {
         let few = plan(&Lines::inner(6, 4, 2), true);
         assert_eq!(few.strategy, Strategy::Columns(Shape { columns: 2, strips: 1, sets: 128 }));
         assert_eq!(few.grid, 1);
+    }
+
+    #[test]
+    fn segments_have_blocks_for_cells_or_for_tiles_and_scouts_where_there_are_many() {
+        fn plan<Op: Monoid>(len: u64) -> (Strategy, u32, u64) {
+            let segments = Bounds { offsets: 0, count: Count::Known(9) };
+            let work = Work::Segments { len, segments };
+            let plan = ScanPlan::new::<Op>(&work, &DeviceFacts::H100, true).unwrap();
+            assert!(plan.chained);
+            (plan.strategy, plan.grid, plan.pairs)
+        }
+        // A record for each tile's value, and one for where each begins and the last ends.
+        assert_eq!(plan::<Sum<i32>>(512 * 7168), (Strategy::Flags(0), 512, 512 + 513));
+        assert_eq!(plan::<Sum<i32>>(512 * 7168 + 1), (Strategy::Flags(3), 516, 513 + 514));
+        assert_eq!(plan::<Sum<f32>>(6273), (Strategy::Cells, 2, 6));
     }
 }
