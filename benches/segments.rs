@@ -219,7 +219,6 @@ impl<'a> Bench<'a> {
         for strategy in [None].into_iter().chain(strategies) {
             let mut settings = SegmentSettings::default();
             settings.strategy = strategy;
-            settings.width = std::env::var("WF_WIDTH").ok().and_then(|x| x.parse().ok());
             let reducer = reducer.with_settings(settings);
             let Ok(plan) = reducer.plan(layout) else { continue };
             // What is out of the question: a block each for millions of tiny segments.

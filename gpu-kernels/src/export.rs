@@ -1038,11 +1038,7 @@ macro_rules! __segment_entry {
 #[macro_export]
 macro_rules! __segment_bounds {
     ($op:ty, columns) => {
-        $crate::export::crowded::<$op>(
-            $crate::segments::THREADS,
-            3,
-            $crate::export::resident::<$op>($crate::segments::THREADS, 2),
-        )
+        $crate::segments::columns::bounds::<$op>()
     };
     ($op:ty, tiles) => {
         $crate::export::crowded::<$op>(
@@ -1136,7 +1132,7 @@ macro_rules! __segment_body {
     ($op:ty, columns, $params:expr) => {
         $crate::segments::columns::columns::<$op, { $crate::__vector!($op) }>(
             $params,
-            $crate::__accs!($op, $crate::segments::columns::threads::<$op>() as usize),
+            $crate::__accs!($op, $crate::segments::columns::slots::<$op>()),
             $crate::simt::shared!([u32; 1]),
         )
     };
@@ -1162,11 +1158,13 @@ macro_rules! __segment_body {
         )
     };
     ($op:ty, wide, $params:expr) => {
-        $crate::segments::wide::wide::<$op, { $crate::__vector!($op) }, { $crate::segments::wide::abreast_of::<$op>() }>(
-            $params,
-            $crate::__accs!($op, $crate::segments::wide::slots::<$op>()),
-            $crate::simt::shared!([u32; 1]),
-        )
+        if const { $crate::segments::wide::abreast_of::<$op>() > 1 } {
+            $crate::segments::wide::wide::<$op, { $crate::__vector!($op) }, { $crate::segments::wide::abreast_of::<$op>() }>(
+                $params,
+                $crate::__accs!($op, $crate::segments::wide::slots_of::<$op>()),
+                $crate::simt::shared!([u32; 1]),
+            )
+        }
     };
     ($op:ty, gather, $params:expr) => {
         $crate::segments::gather::gather::<$op, { $crate::__vector!($op) }>(

@@ -24,8 +24,8 @@ use warpfold_simt::{
     thread::{block_idx_x, grid_dim_x, sync_threads, thread_idx_x},
 };
 
-use super::{THREADS, let_next_start, operator};
-use crate::lanes;
+use super::{THREADS, let_next_start, operator, wide};
+use crate::{export, lanes};
 
 /// The parameters of [`columns`].
 #[repr(C)]
@@ -72,10 +72,20 @@ pub struct ColumnParams<Op: Monoid> {
     pub op: Op,
 }
 
-/// The most threads in a block, which each need a slot in shared memory.
+/// The most threads in a block where order matters, which each need a slot in shared memory.
 pub const fn threads<Op: Monoid>() -> u32 {
     let fit = (32 << 10) / if size_of::<Op::Acc>() == 0 { 1 } else { size_of::<Op::Acc>() };
     if fit < THREADS as usize { fit as u32 } else { THREADS }
+}
+
+/// The launch bounds.
+pub const fn bounds<Op: Monoid>() -> u32 {
+    if Op::COMMUTATIVE { wide::bounds::<Op>() } else { export::resident::<Op>(THREADS, 2) }
+}
+
+/// Slots in shared memory.
+pub const fn slots<Op: Monoid>() -> usize {
+    if Op::COMMUTATIVE { wide::slots::<Op>(1) } else { threads::<Op>() as usize }
 }
 
 /// The most blocks that share a chunk.
@@ -102,15 +112,18 @@ pub const MAX_LANES_A_PART: u64 = (LANES as u64) << LEVELS;
 ///
 /// # Safety
 ///
-/// Blocks of `width * parts` threads, at most [`threads`]; items are readable and results writable; chunks and groups are
-/// those of a column's [`Shape`](warpfold_monoid::tree::Shape); partials and tickets belong to this launch alone. `slots`
-/// has one for each thread, `flag` one.
+/// `slots` has [`slots`], `flag` one. If the operator commutes, as for [`wide()`](wide::wide) with one column to a thread. Else blocks of `width * parts` threads, at most [`threads`]; items are readable and results writable; chunks and groups are
+/// those of a column's [`Shape`](warpfold_monoid::tree::Shape); partials and tickets belong to this launch alone.
 #[inline(always)]
 pub unsafe fn columns<Op: Monoid, const V: usize>(
     params: &ColumnParams<Op>,
     slots: Shared<Op::Acc>,
     flag: Shared<u32>,
 ) {
+    if Op::COMMUTATIVE {
+        // SAFETY: the caller's promise.
+        return unsafe { wide::wide::<Op, V, 1>(params, slots, flag) };
+    }
     grid::wait_for_previous();
     let (thread, width, parts) = (thread_idx_x(), params.width, params.parts);
     let (part, x) = (thread / width, thread % width);

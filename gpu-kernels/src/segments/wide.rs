@@ -40,13 +40,17 @@ const LEVELS: usize = 3;
 /// The most rounds of a block: groups of a split over groups that it folds at once.
 pub const MAX_ROUNDS: u32 = FOLD.pow(LEVELS as u32);
 
-/// Rows of each lane that are asked for before any is used: as many bytes, unless there are many lanes to keep.
-const fn ahead<const V: usize, const W: usize>() -> usize {
-    if V > 4 { 1 } else { 4 / W }
+/// Rows of each lane that are asked for before any is used: 64 bytes, unless those are more than 16 vectors.
+const fn ahead<T, const V: usize, const W: usize>() -> usize {
+    let mut rows = AHEAD;
+    while rows > 1 && (rows * size_of::<[[T; W]; V]>() > 64 || rows * V > 16) {
+        rows /= 2;
+    }
+    rows
 }
 
 /// The most of them.
-const AHEAD: usize = 2;
+const AHEAD: usize = 4;
 
 /// Those rows, of each lane a vector.
 type Ahead<T, const V: usize, const W: usize> = [[MaybeUninit<[T; W]>; V]; AHEAD];
@@ -75,27 +79,49 @@ pub const fn abreast_of<Op: Monoid>() -> usize {
     abreast(size_of::<Op::Item>(), size_of::<Op::Acc>(), Op::COMMUTATIVE, Op::ANY_ORDER) as usize
 }
 
-/// Values in shared memory: two rounds', and a level's each.
-pub const fn slots<Op: Monoid>() -> usize {
+/// Values in shared memory for each that a thread has at once: two rounds', and a level's each.
+const fn buffers(any_order: bool) -> usize {
+    if any_order { 1 } else { 2 + LEVELS }
+}
+
+/// The most threads in a block whose threads have `abreast` columns each: a power of two, as shared memory has room for.
+pub const fn threads(acc_bytes: usize, any_order: bool, abreast: u32) -> u32 {
+    let bytes = acc_bytes * abreast as usize * buffers(any_order);
+    let mut threads = THREADS;
+    while threads > 1 && bytes * threads as usize > 40 << 10 {
+        threads /= 2;
+    }
+    threads
+}
+
+/// Values in shared memory, of threads that have `abreast` columns each.
+pub const fn slots<Op: Monoid>(abreast: u32) -> usize {
+    let threads = threads(size_of::<Op::Acc>(), Op::ANY_ORDER, abreast);
+    buffers(Op::ANY_ORDER) * (threads * abreast) as usize
+}
+
+/// The same of [`abreast_of`] the operator; one if there is no such kernel.
+pub const fn slots_of<Op: Monoid>() -> usize {
     match abreast_of::<Op>() {
         1 => 1,
-        abreast => (if Op::ANY_ORDER { 1 } else { 2 + LEVELS }) * THREADS as usize * abreast,
+        abreast => slots::<Op>(abreast as u32),
     }
 }
 
-/// The launch bounds: two blocks to a multiprocessor at least, if nothing is kept for each segment.
+/// The launch bounds: two blocks to a multiprocessor at least, if accumulators are small and nothing is kept for each segment.
 pub const fn bounds<Op: Monoid>() -> u32 {
-    if Op::PER_SEGMENT { export::bounds::<Op>(THREADS) } else { THREADS | 2 << 16 }
+    if Op::PER_SEGMENT || !small::<Op>() { export::bounds::<Op>(THREADS) } else { THREADS | 2 << 16 }
 }
 
-/// Columns side by side.
+/// Columns side by side, `W` to a thread. Does nothing where order matters.
 ///
 /// # Safety
 ///
-/// As for [`columns`](super::columns::columns), but for blocks: there are `outer * chunks * splits * tiles`; `width` is a multiple of `W`, and blocks have `parts * width / W`
-/// threads, at most [`THREADS`]; `parts` is a power of two from [`FOLD`] to as many groups as a split has
-/// (`groups / splits`), which are at most [`MAX_ROUNDS`] times as many. `W` is [`abreast_of`] the operator; `slots` has
-/// [`slots`], `flag` one.
+/// There are `outer * chunks * splits * tiles` blocks, of `parts * width / W` threads, at most [`threads`]; `width` is a multiple of
+/// `W`, and `parts` a power of two: as many as a split has groups (`groups / splits`), or from [`FOLD`] on fewer, up to [`MAX_ROUNDS`]
+/// times. Items are readable and results writable; chunks and groups are those of a column's
+/// [`Shape`](warpfold_monoid::tree::Shape). Partials, `[outer][pieces + lane_values][inner]` of them, and tickets, [`tickets`] for each
+/// tile, belong to this launch alone. `slots` has [`slots`], `flag` one.
 #[inline(always)]
 pub unsafe fn wide<Op: Monoid, const V: usize, const W: usize>(
     params: &ColumnParams<Op>,
@@ -103,7 +129,7 @@ pub unsafe fn wide<Op: Monoid, const V: usize, const W: usize>(
     flag: Shared<u32>,
 ) {
     grid::wait_for_previous();
-    if W == 1 || !Op::COMMUTATIVE {
+    if !Op::COMMUTATIVE {
         return;
     }
     let (thread, width, parts) = (thread_idx_x(), params.width, params.parts);
@@ -113,7 +139,7 @@ pub unsafe fn wide<Op: Monoid, const V: usize, const W: usize>(
     // As one that folds values: which neighbours, and of which column. Values lie so that threads of a row write side by side.
     let (part, x) = (thread / width, thread % width);
     let of_tile = x % vectors * W as u32 + x / vectors;
-    let folders = parts / FOLD;
+    let folders = (parts / FOLD).max(1);
     let place = Place { x, part, width, parts: folders, slots };
     let a_split = params.groups / params.splits;
     let pieces = params.chunks * params.splits;
@@ -237,8 +263,13 @@ unsafe fn is_last(ticket: *mut u32, count: u32, flag: Shared<u32>) -> bool {
     unsafe { flag.read(0) + 1 == count }
 }
 
-/// Values that are asked for at once.
+/// Values that are asked for at once, where they are small.
 const BATCH: usize = MAX_SPLITS as usize;
+
+/// Are they?
+const fn small<Op: Monoid>() -> bool {
+    size_of::<Op::Acc>() <= 16
+}
 
 /// The value of a lane of the fold over chunks: of `count` pieces, splits of its chunks pairwise, and those from left to right.
 ///
@@ -255,32 +286,52 @@ unsafe fn fold_lane<Op: Monoid>(
     splits: impl Fn(u32) -> u32,
 ) -> Op::Acc {
     let a_chunk = params.splits;
+    let place = |piece: u32| {
+        let (k, split) = (lane + piece / a_chunk * FOLD_LANES, piece % a_chunk);
+        let there = piece < count && (split == 0 || split < splits(k));
+        (there, values.wrapping_add((k * a_chunk + split) as usize * params.inner as usize))
+    };
     let mut total = op.identity();
     let mut piece = 0;
+    if !small::<Op>() {
+        while piece < count {
+            nounroll();
+            let mut counter = Counter::<Op, 3>::new(op);
+            let mut split = 0;
+            while split < a_chunk {
+                nounroll();
+                let (there, from) = place(piece + split);
+                if there {
+                    // SAFETY: a value.
+                    counter.push(op, unsafe { global::load_cg(from) });
+                }
+                split += 1;
+            }
+            let value = counter.total(op);
+            total = if piece == 0 { value } else { op.combine(total, value) };
+            piece += a_chunk;
+        }
+        return total;
+    }
     while piece < count {
         nounroll();
-        let there = |j: u32| {
-            let k = lane + (piece + j) / a_chunk * FOLD_LANES;
-            let split = (piece + j) % a_chunk;
-            let there = piece + j < count && (split == 0 || split < splits(k));
-            (there, (k * a_chunk + split) as u64)
-        };
         let batch: [_; BATCH] = core::array::from_fn(|j| {
-            let (there, at) = there(j as u32);
+            let (there, from) = place(piece + j as u32);
             // SAFETY: a value, if there.
-            unsafe {
-                global::load_if::<Cg, Op::Acc>(there, values.wrapping_add((at * params.inner) as usize))
-            }
+            (there, unsafe { global::load_if::<Cg, Op::Acc>(there, from) })
+        });
+        let mut values: [Op::Acc; BATCH] = core::array::from_fn(|j| {
+            let (there, value) = batch[j];
+            // SAFETY: loaded under the same condition.
+            if there { unsafe { value.assume_init() } } else { op.identity() }
         });
         // Those that are not there are never combined.
-        // SAFETY: plain data, whatever it is.
-        let mut values: [Op::Acc; BATCH] = batch.map(|value| unsafe { value.assume_init() });
         let mut distance = 1;
         while distance < BATCH {
             if (distance as u32) < a_chunk {
                 let mut j = 0;
                 while j < BATCH {
-                    if there((j + distance) as u32).0 {
+                    if batch[j + distance].0 {
                         values[j] = op.combine(values[j], values[j + distance]);
                     }
                     j += 2 * distance;
@@ -290,7 +341,7 @@ unsafe fn fold_lane<Op: Monoid>(
         }
         let mut j = 0;
         while j < BATCH {
-            if (j as u32).is_multiple_of(a_chunk) && piece + (j as u32) < count {
+            if (j as u32).is_multiple_of(a_chunk) && batch[j].0 {
                 total = if piece == 0 && j == 0 { values[0] } else { op.combine(total, values[j]) };
             }
             j += 1;
@@ -320,6 +371,12 @@ unsafe fn fold_lanes<Op: Monoid>(
     if there && part < parts {
         let mut lane = part * mine;
         let end = lanes.min(lane + mine);
+        while lane < end && !small::<Op>() {
+            nounroll();
+            // SAFETY: a lane's value.
+            counter.push(op, unsafe { global::load_cg(values.wrapping_add(lane as usize * apart)) });
+            lane += 1;
+        }
         while lane < end {
             nounroll();
             let batch: [_; BATCH] = core::array::from_fn(|j| {
@@ -447,10 +504,10 @@ unsafe fn fold_groups<Op: Monoid, const V: usize, const W: usize>(
         start: mine.start,
         len: mine.len,
         here,
-        passes: mine.len.div_ceil(params.groups as u64 * V as u64),
         vectors: here == W as u32
-            && (params.stride as usize).is_multiple_of(W)
-            && items.addr().is_multiple_of(size_of::<[Op::Item; W]>()),
+            && (W == 1
+                || (params.stride as usize).is_multiple_of(W)
+                    && items.addr().is_multiple_of(size_of::<[Op::Item; W]>())),
     };
     let lanes_there = (mine.len.min(rows.lanes)) as u32;
     let lanes_there = if lanes_there as u64 == rows.lanes { None } else { Some(lanes_there) };
@@ -458,24 +515,23 @@ unsafe fn fold_groups<Op: Monoid, const V: usize, const W: usize>(
     let mut acc = [[params.op.identity(); V]; W];
     let mut begun = false;
     let mut round = 0;
-    // SAFETY: the first group's first rows, if it is whole.
-    let mut ahead = unsafe { rows.ask::<Op, V, W>(rounds > 0 && rows.whole::<V, W>(mine.group), items) };
+    // SAFETY: the first group's first rows.
+    let mut ahead = unsafe { rows.ask::<Op, V, W>(rows.of::<V>(mine.group), items) };
     while round < rounds {
         nounroll();
         let group = mine.group + round * a_round;
         round += 1;
         let after = items.wrapping_offset((a_round as i64 * V as i64).wrapping_mul(params.stride) as isize);
-        let more = round < rounds && rows.whole::<V, W>(group + a_round);
-        if rows.whole::<V, W>(group) {
+        let after_row = if round < rounds { rows.of::<V>(group + a_round) } else { rows.len };
+        if rows.vectors {
             // SAFETY: items of these columns, from this group's first row on, of which the first have been asked for.
-            begun = unsafe { rows.fold(&ops, &mut acc, begun, items, group, &mut ahead, (after, more)) };
+            begun = unsafe {
+                rows.fold(&ops, &mut acc, begun, (rows.of::<V>(group), items), &mut ahead, (after_row, after))
+            };
         } else if here > 0 {
             cold_path();
-            // SAFETY: the same; and the next group's first rows.
-            unsafe {
-                begun = rows.fold_part(&ops, &mut acc, begun, items, group);
-                ahead = rows.ask::<Op, V, W>(more, after);
-            }
+            // SAFETY: the same, but that nothing has been asked for.
+            begun = unsafe { rows.fold_part(&ops, &mut acc, begun, items, group) };
         }
         items = after;
         if !Op::ANY_ORDER {
@@ -562,8 +618,6 @@ struct Rows {
     lanes: u64,
     start: u64,
     len: u64,
-    /// Rounds of the lanes.
-    passes: u64,
     /// Columns that are there.
     here: u32,
     /// Are all, and aligned vectors?
@@ -571,35 +625,41 @@ struct Rows {
 }
 
 impl Rows {
-    /// Does a group have all rows of its lanes, in vectors?
+    /// A group's first row.
     #[inline(always)]
-    fn whole<const V: usize, const W: usize>(&self, group: u32) -> bool {
-        let last = group as u64 * V as u64 + (self.passes - 1) * self.lanes;
-        self.vectors && last + V as u64 <= self.len && self.passes.is_multiple_of(ahead::<V, W>() as u64)
+    fn of<const V: usize>(&self, group: u32) -> u64 {
+        group as u64 * V as u64
     }
 
-    /// Asks for rows of each of a group's lanes, if `wanted`. The loads stand behind a predicate, or else the assembler would move
-    /// each to the branch that uses it.
+    /// Rows of the chunk from `row` on, or as many of them as matter.
+    #[inline(always)]
+    fn left(&self, row: u64) -> u32 {
+        self.len.saturating_sub(row).min(u32::MAX as u64) as u32
+    }
+
+    /// Asks for rows of each of a group's lanes from `row` on, those that are there. The loads stand behind predicates, or else the
+    /// assembler would move each to the branch that uses it.
     ///
     /// # Safety
     ///
-    /// They are aligned vectors that may be read.
+    /// If there are vectors, those of rows in the chunk are aligned and may be read.
     #[inline(always)]
     unsafe fn ask<Op: Monoid, const V: usize, const W: usize>(
         &self,
-        wanted: bool,
+        row: u64,
         items: *const Op::Item,
     ) -> Ahead<Op::Item, V, W> {
+        let left = if self.vectors { self.left(row) } else { 0 };
         let mut rows = [[MaybeUninit::uninit(); V]; AHEAD];
         let mut first = items;
         let mut j = 0;
-        while j < ahead::<V, W>() {
+        while j < ahead::<Op::Item, V, W>() {
             let mut from = first;
             let mut lane = 0;
             while lane < V {
+                let there = j as u32 * self.lanes as u32 + (lane as u32) < left;
                 // SAFETY: the caller's promise. Nothing is read twice.
-                rows[j][lane] =
-                    unsafe { global::load_neighbours_if::<NoAllocate, Op::Item, W>(wanted, from) };
+                rows[j][lane] = unsafe { global::load_neighbours_if::<NoAllocate, Op::Item, W>(there, from) };
                 from = from.wrapping_offset(self.stride as isize);
                 lane += 1;
             }
@@ -609,61 +669,92 @@ impl Rows {
         rows
     }
 
-    /// Folds the rows of a whole group; of any order, on to what is there already. Its lanes' first rows have been asked
-    /// for, and are `rows_ahead`, which then is those of the next group, if there are `more`.
+    /// Folds the rows of a group; of any order, on to what is there already. Is there anything now? Its lanes' first rows have been
+    /// asked for, and are `rows_ahead`, which then is those of the next group.
     ///
     /// # Safety
     ///
-    /// `items` leads to the group's first row; rows before the chunk's end are readable.
+    /// `row` and `items` are the group's first, `after` the next group's, or the row is behind the chunk's end; rows before that are
+    /// aligned vectors that may be read.
     #[inline(always)]
-    #[expect(clippy::too_many_arguments, reason = "what stays in registers")]
     unsafe fn fold<Op: Monoid, const V: usize, const W: usize>(
         &self,
         ops: &[Op; W],
         acc: &mut [[Op::Acc; V]; W],
         mut begun: bool,
-        items: *const Op::Item,
-        group: u32,
+        (mut row, mut items): (u64, *const Op::Item),
         rows_ahead: &mut Ahead<Op::Item, V, W>,
-        (after, more): (*const Op::Item, bool),
+        after: (u64, *const Op::Item),
     ) -> bool {
-        let count = ahead::<V, W>();
-        let apart = (count as i64 * self.lanes as i64).wrapping_mul(self.stride) as isize;
-        let mut index = self.start + group as u64 * V as u64;
-        let mut next = items;
-        let mut left = self.passes;
-        while left > 0 {
+        let count = ahead::<Op::Item, V, W>() as u32;
+        let rows_a_step = count as u64 * self.lanes;
+        let apart = (rows_a_step as i64).wrapping_mul(self.stride) as isize;
+        while row < self.len {
             nounroll();
-            left -= count as u64;
             let rows = *rows_ahead;
-            next = if left > 0 { next.wrapping_offset(apart) } else { after };
+            let left = self.left(row);
+            let next = (row + rows_a_step, items.wrapping_offset(apart));
+            let next = if next.0 < self.len { next } else { after };
             // SAFETY: the same lanes' next rows, or the next group's first.
-            *rows_ahead = unsafe { self.ask::<Op, V, W>(left > 0 || more, next) };
-            let mut j = 0;
-            while j < count {
-                let mut lane = 0;
-                while lane < V {
-                    // SAFETY: asked for before.
-                    let items: [Op::Item; W] = unsafe { rows[j][lane].assume_init() };
-                    let to = if Op::ANY_ORDER { 0 } else { lane };
-                    let mut c = 0;
-                    while c < W {
-                        acc[c][to] = if begun || j > 0 || to < lane {
-                            ops[c].push(acc[c][to], items[c], index + lane as u64)
-                        } else {
-                            ops[c].lift(items[c], index + lane as u64)
-                        };
-                        c += 1;
-                    }
-                    lane += 1;
+            *rows_ahead = unsafe { self.ask::<Op, V, W>(next.0, next.1) };
+            let index = self.start + row;
+            // SAFETY: asked for before, as many as there are.
+            unsafe {
+                if V <= 4 && (count - 1) * self.lanes as u32 + (V as u32) <= left {
+                    self.push::<Op, V, W, true>(ops, acc, begun, &rows, index, left);
+                } else {
+                    cold_path();
+                    self.push::<Op, V, W, false>(ops, acc, begun, &rows, index, left);
                 }
-                index += self.lanes;
-                j += 1;
             }
             // Not known to be true, or else the first rows would get a body of its own.
             begun = opaque(1) != 0;
+            row += rows_a_step;
+            items = next.1;
         }
         begun
+    }
+
+    /// Takes rows of each lane into its accumulator, the first of which is `index` in its column: of those of which `left` are
+    /// there, `ALL` or not.
+    ///
+    /// # Safety
+    ///
+    /// Those that are there have been asked for.
+    #[inline(always)]
+    unsafe fn push<Op: Monoid, const V: usize, const W: usize, const ALL: bool>(
+        &self,
+        ops: &[Op; W],
+        acc: &mut [[Op::Acc; V]; W],
+        begun: bool,
+        rows: &Ahead<Op::Item, V, W>,
+        index: u64,
+        left: u32,
+    ) {
+        let mut j = 0;
+        while j < ahead::<Op::Item, V, W>() {
+            let mut lane = 0;
+            while lane < V {
+                let at = j as u32 * self.lanes as u32 + lane as u32;
+                if ALL || at < left {
+                    // SAFETY: asked for.
+                    let items: [Op::Item; W] = unsafe { rows[j][lane].assume_init() };
+                    let to = if Op::ANY_ORDER { 0 } else { lane };
+                    let index = index + at as u64;
+                    let mut c = 0;
+                    while c < W {
+                        acc[c][to] = if begun || j > 0 || to < lane {
+                            ops[c].push(acc[c][to], items[c], index)
+                        } else {
+                            ops[c].lift(items[c], index)
+                        };
+                        c += 1;
+                    }
+                }
+                lane += 1;
+            }
+            j += 1;
+        }
     }
 
     /// Folds what there is of the rows of a group, item by item, in the same way. Is there anything now?

@@ -8,7 +8,7 @@ use std::fmt;
 
 use warpfold_gpu_kernels::segments::{
     THREADS,
-    columns::{MAX_LANES_A_PART, MAX_SPLITS, SHORT_LANES, abreast},
+    columns::{MAX_SPLITS, SHORT_LANES, abreast},
     narrow::{MAX_HELD, MAX_VECTOR, is_narrow},
     rows::takes_two,
     tile::TILE_BYTES,
@@ -200,8 +200,11 @@ const WIDE_VECTORS: u32 = 32;
 /// Groups of lanes from which on columns are long.
 const WIDE_GROUPS: u32 = 16;
 
-/// Blocks of *wide* for each multiprocessor below which they share chunks.
-const WIDE_BLOCKS: u64 = 3;
+/// Blocks of *wide* that a multiprocessor has at once.
+const WIDE_RESIDENT: u64 = 2;
+
+/// Bytes that a block of *wide* could read in the time that it takes to begin and to end.
+const WIDE_BEGIN: u64 = 64 << 10;
 
 /// Threads in a block of *columns* at most, as [`warpfold_gpu_kernels::segments::columns::threads`] has it.
 fn column_threads(acc_bytes: usize) -> u32 {
@@ -326,19 +329,18 @@ impl SegmentPlanner {
                         plan.abreast = abreast(self.layout.item_bytes, self.layout.acc_bytes);
                     }
                     plan.width = THREADS;
-                } else {
-                    self.split_columns(&mut plan, inner);
-                }
-                let tiles = inner.div_ceil(plan.width as u64);
-                let pieces = chunks * plan.splits as u64;
-                if pieces > 1 {
-                    plan.tickets = outer.saturating_mul(tiles);
-                    plan.partials = m.saturating_mul(pieces);
-                }
-                if plan.short {
                     // Across groups of columns, too.
                     outer.saturating_mul(inner.div_ceil(plan.abreast as u64)).div_ceil(THREADS as u64)
+                } else if self.layout.commutative {
+                    self.split_wide(&mut plan, inner, 1)
                 } else {
+                    self.split_columns(&mut plan, inner);
+                    let tiles = inner.div_ceil(plan.width as u64);
+                    let pieces = chunks * plan.splits as u64;
+                    if pieces > 1 {
+                        plan.tickets = outer.saturating_mul(tiles);
+                        plan.partials = m.saturating_mul(pieces);
+                    }
                     outer.saturating_mul(tiles).saturating_mul(pieces)
                 }
             }
@@ -354,16 +356,7 @@ impl SegmentPlanner {
                     outer.saturating_mul(chunks)
                 }
             }
-            SegmentStrategy::Wide => {
-                self.split_wide(&mut plan, inner);
-                let tiles = inner.div_ceil(plan.width as u64);
-                let pieces = chunks * plan.splits as u64;
-                if pieces > 1 {
-                    plan.tickets = outer.saturating_mul(tiles).saturating_mul(wide::tickets(chunks as u32));
-                    plan.partials = m.saturating_mul(pieces + wide::lane_values(chunks as u32));
-                }
-                outer.saturating_mul(tiles).saturating_mul(pieces)
-            }
+            SegmentStrategy::Wide => self.split_wide(&mut plan, inner, self.abreast()),
             SegmentStrategy::Gather if shape.groups <= 32 => m.div_ceil((THREADS / shape.groups) as u64),
             SegmentStrategy::Gather => {
                 plan.block = shape.groups;
@@ -377,6 +370,7 @@ impl SegmentPlanner {
         let limit = self.facts.max_grid_x as u64;
         // Blocks of the others go on with another segment when they are done with one.
         let one_each = plan.short
+            || strategy == SegmentStrategy::Columns && self.layout.commutative
             || matches!(
                 strategy,
                 SegmentStrategy::Warp
@@ -417,7 +411,11 @@ impl SegmentPlanner {
                 {
                     (SegmentStrategy::Wide, "long segments lie side by side")
                 }
-                Arrangement::Columns { .. } => (SegmentStrategy::Columns, "segments lie side by side"),
+                Arrangement::Columns { .. }
+                    if self.check(SegmentStrategy::Columns, shape, arrangement).is_ok() =>
+                {
+                    (SegmentStrategy::Columns, "segments lie side by side")
+                }
                 _ => (SegmentStrategy::Gather, "items lie at distances"),
             };
         };
@@ -496,6 +494,12 @@ impl SegmentPlanner {
             {
                 Err(unfit("segments do not lie side by side"))
             }
+            SegmentStrategy::Columns
+                if self.layout.commutative
+                    && wide::threads(self.layout.acc_bytes, self.layout.any_order, 1) < wide::FOLD =>
+            {
+                Err(unfit("a block does not hold what they accumulate"))
+            }
             SegmentStrategy::Wide if !self.layout.commutative => Err(unfit("their order matters")),
             SegmentStrategy::Wide if self.abreast() == 1 => {
                 Err(unfit("a thread does not hold what several neighbours accumulate"))
@@ -513,48 +517,59 @@ impl SegmentPlanner {
         wide::abreast(item_bytes, acc_bytes, commutative, any_order)
     }
 
-    /// How many columns a block of *wide* takes, and how many of their groups at once.
-    fn split_wide(&self, plan: &mut SegmentsPlan, inner: u64) {
-        plan.abreast = self.abreast();
-        let (groups, abreast) = (plan.shape.groups, plan.abreast as u64);
+    /// How many columns a block of *wide* takes, `abreast` to a thread, and how many of their groups at once; the number of blocks. So
+    /// *columns* are cut, too, if their order does not matter.
+    fn split_wide(&self, plan: &mut SegmentsPlan, inner: u64, abreast: u32) -> u64 {
+        plan.abreast = abreast;
+        let (groups, chunks) = (plan.shape.groups, plan.shape.chunks.max(1));
+        let threads = wide::threads(self.layout.acc_bytes, self.layout.any_order, abreast);
         // Short columns need fewer threads: more columns, up to as many as leave groups for the rounds that a block has at most.
-        let most = THREADS / groups.clamp(wide::FOLD, THREADS / WIDE_VECTORS);
-        let most =
-            self.settings.width.map_or(most as u64, |width| (width as u64 / abreast).clamp(1, most as u64));
+        let most = (threads / groups.min((threads / WIDE_VECTORS).max(MAX_GROUPS / wide::MAX_ROUNDS))).max(1);
+        let forced = |width: u32| (width / abreast).clamp(1, most);
+        let most = self.settings.width.map_or(most, forced) as u64;
         // As many vectors to each tile.
-        let vectors = inner.div_ceil(abreast).max(1);
+        let vectors = inner.div_ceil(abreast as u64).max(1);
         let vectors = vectors.div_ceil(vectors.div_ceil(most)) as u32;
-        plan.width = vectors * plan.abreast;
-        plan.parts = ((THREADS / vectors + 1).next_power_of_two() / 2).min(groups);
+        plan.width = vectors * abreast;
+        plan.parts = ((threads / vectors + 1).next_power_of_two() / 2).min(groups);
         plan.block = vectors * plan.parts;
         let outer = plan.m / inner.max(1);
-        let blocks =
-            outer.saturating_mul(inner.div_ceil(plan.width as u64)).saturating_mul(plan.shape.chunks.max(1));
-        let probe: u64 =
-            std::env::var("WF_BLOCKS").ok().and_then(|x| x.parse().ok()).unwrap_or(132 * WIDE_BLOCKS);
-        let enough = probe;
-        while plan.splits < MAX_SPLITS
-            && plan.parts * plan.splits * 2 <= groups
-            && blocks.saturating_mul(plan.splits as u64) < enough
-        {
-            plan.splits *= 2;
+        let tiles = inner.div_ceil(plan.width as u64);
+        let tiles_in_all = outer.saturating_mul(tiles);
+        // Blocks that share a chunk: so that rounds of blocks are full, against what it takes one to begin.
+        let slots = self.facts.multiprocessors as u64 * WIDE_RESIDENT;
+        let bytes =
+            plan.shape.chunk.min(plan.shape.n) * (plan.width as usize * self.layout.item_bytes) as u64;
+        let cost = |splits: u32| {
+            let blocks = tiles_in_all.saturating_mul(chunks * splits as u64);
+            let rounds = blocks.div_ceil(slots.max(1));
+            // A multiprocessor that has but one block gives it more.
+            let bytes = if blocks * WIDE_RESIDENT <= slots { bytes * 3 / 4 } else { bytes };
+            rounds.saturating_mul(bytes / splits as u64 + WIDE_BEGIN)
+        };
+        let mut splits = groups.div_ceil(plan.parts * wide::MAX_ROUNDS).next_power_of_two();
+        plan.splits = splits;
+        while splits < MAX_SPLITS && plan.parts * splits * 2 <= groups {
+            splits *= 2;
+            if cost(splits) < cost(plan.splits) {
+                plan.splits = splits;
+            }
         }
+        let pieces = chunks * plan.splits as u64;
+        if pieces > 1 {
+            plan.tickets = tiles_in_all.saturating_mul(wide::tickets(chunks as u32));
+            plan.partials = plan.m.saturating_mul(pieces + wide::lane_values(chunks as u32));
+        }
+        tiles_in_all.saturating_mul(pieces)
     }
 
-    /// How many columns a block of *columns* takes, and how many threads share each.
+    /// How many columns a block of *columns* takes where order matters, and how many threads share each.
     fn split_columns(&self, plan: &mut SegmentsPlan, inner: u64) {
         let most = column_threads(self.layout.acc_bytes);
         let shape = plan.shape;
-        // Lanes, parts or items: what the threads of a column can share.
-        let (least, share) = if self.layout.any_order {
-            (1, (shape.chunk.min(shape.n).max(1) / 16).next_power_of_two().min(most as u64) as u32)
-        } else if self.layout.commutative {
-            let lanes = shape.lanes();
-            ((lanes / MAX_LANES_A_PART).max(1) as u32, (lanes / 4).max(1).min(most as u64) as u32)
-        } else {
-            let parts = shape.chunk.min(shape.n).div_ceil(shape.part()).max(1).next_power_of_two() as u32;
-            (parts, parts)
-        };
+        // The threads of a column share its parts.
+        let least = shape.chunk.min(shape.n).div_ceil(shape.part()).max(1).next_power_of_two() as u32;
+        let share = least;
         let forced = self.settings.width.map(|width| width.max(1) as u64);
         // A cache line of neighbouring columns, and as many threads to a column as that leaves.
         let line = (128 / self.layout.item_bytes.max(1)).max(1) as u64;
