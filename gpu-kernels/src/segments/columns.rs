@@ -252,7 +252,8 @@ pub const fn abreast(item_bytes: usize, acc_bytes: usize) -> u32 {
 ///
 /// # Safety
 ///
-/// As for [`columns`], with as many threads in blocks of [`THREADS`] as there are groups of `W` neighbours; `groups`,
+/// As for [`columns`], with as many threads in blocks of [`THREADS`] as there are groups of `W` neighbours (or a thread for [`LEAST`]
+/// of them, if columns are no longer than a vector); `groups`,
 /// `chunks`, `parts` and `splits` are 1, the operator commutes, and `W` is [`abreast`], more than 1.
 #[inline(always)]
 pub unsafe fn few<Op: Monoid, const V: usize, const W: usize>(params: &ColumnParams<Op>) {
@@ -262,20 +263,17 @@ pub unsafe fn few<Op: Monoid, const V: usize, const W: usize>(params: &ColumnPar
     }
     let a_group = params.inner.div_ceil(W as u64);
     let all = params.outer * a_group;
+    if all > 0 && params.n <= V as u64 {
+        // SAFETY: the caller's promise.
+        unsafe { least::<Op, V, W>(params, a_group, all) };
+        return let_next_start();
+    }
     let at = block_idx_x() as u64 * THREADS as u64 + thread_idx_x() as u64;
     if at < all {
-        let (outer, column) = divided(at, a_group, all);
-        let column = column * W as u64;
-        let first = (outer as i64).wrapping_mul(params.outer_stride).wrapping_add(column as i64);
-        let mut next = params.input.wrapping_offset(first as isize);
-        let result = outer * params.inner + column;
+        // SAFETY: the caller's promise.
+        let (result, mut next) = unsafe { neighbours::<Op, W>(params, a_group, all, at) };
         let to = params.output.wrapping_add(result as usize);
-        let vectors = params.inner - column >= W as u64
-            && (params.stride as usize).is_multiple_of(W)
-            && next.addr().is_multiple_of(size_of::<[Op::Item; W]>())
-            && (!global::is_vector::<Op::Output, W>()
-                || to.addr().is_multiple_of(size_of::<[Op::Output; W]>()));
-        if vectors {
+        if is_whole::<Op, W>(params, next, result) {
             let ops: [Op; W] = core::array::from_fn(|c| operator(&params.op, result + c as u64, true));
             let n = params.n as u32;
             let mut acc = [[params.op.identity(); V]; W];
@@ -283,34 +281,47 @@ pub unsafe fn few<Op: Monoid, const V: usize, const W: usize>(params: &ColumnPar
             let mut begun = false;
             while row < n {
                 nounroll();
-                // A round of the lanes, all asked for before any is used.
-                let batch: [_; V] = core::array::from_fn(|lane| {
-                    let from = next.wrapping_offset(lane as isize * params.stride as isize);
-                    let there = row + (lane as u32) < n;
-                    // SAFETY: a vector of neighbours in a row.
-                    unsafe { global::load_neighbours_if::<NoAllocate, Op::Item, W>(there, from) }
-                });
-                let mut lane = 0;
-                while lane < V {
-                    if row + (lane as u32) < n {
-                        // SAFETY: loaded under the same condition.
-                        let items = unsafe { batch[lane].assume_init() };
-                        let index = row as u64 + lane as u64;
-                        let mut c = 0;
-                        while c < W {
-                            acc[c][lane] = if begun {
-                                ops[c].push(acc[c][lane], items[c], index)
-                            } else {
-                                ops[c].lift(items[c], index)
-                            };
-                            c += 1;
-                        }
+                // One round of the lanes, or two, all asked for before any is used.
+                let mut batch = [[MaybeUninit::uninit(); V]; ROUNDS_OF_FEW];
+                let mut j = 0;
+                while j < rounds_of_few(W) {
+                    let mut lane = 0;
+                    while lane < V {
+                        let at = j * V + lane;
+                        let from = next.wrapping_offset(at as isize * params.stride as isize);
+                        // SAFETY: a vector of neighbours in a row.
+                        batch[j][lane] = unsafe {
+                            global::load_neighbours_if::<NoAllocate, Op::Item, W>(row + (at as u32) < n, from)
+                        };
+                        lane += 1;
                     }
-                    lane += 1;
+                    j += 1;
+                }
+                let mut j = 0;
+                while j < rounds_of_few(W) {
+                    let mut lane = 0;
+                    while lane < V {
+                        let at = (j * V + lane) as u32;
+                        if row + at < n {
+                            // SAFETY: loaded under the same condition.
+                            let items = unsafe { batch[j][lane].assume_init() };
+                            let mut c = 0;
+                            while c < W {
+                                acc[c][lane] = if begun || j > 0 {
+                                    ops[c].push(acc[c][lane], items[c], (row + at) as u64)
+                                } else {
+                                    ops[c].lift(items[c], (row + at) as u64)
+                                };
+                                c += 1;
+                            }
+                        }
+                        lane += 1;
+                    }
+                    j += 1;
                 }
                 begun = opaque(1) != 0;
-                next = next.wrapping_offset(V as isize * params.stride as isize);
-                row += V as u32;
+                next = next.wrapping_offset((rounds_of_few(W) * V) as isize * params.stride as isize);
+                row += (rounds_of_few(W) * V) as u32;
             }
             let lanes = Some(n.min(V as u32));
             let values: [Op::Output; W] =
@@ -319,29 +330,140 @@ pub unsafe fn few<Op: Monoid, const V: usize, const W: usize>(params: &ColumnPar
             unsafe { global::store_neighbours(to, values) };
         } else {
             cold_path();
-            let here = (params.inner - column).min(W as u64);
-            let mut c = 0;
-            while c < here {
-                nounroll();
-                let op = &operator(&params.op, result + c, true);
-                // SAFETY: a column's items.
-                let (acc, _) = unsafe {
-                    part_value::<Op, V, SHORT_LEVELS>(
-                        params,
-                        op,
-                        0,
-                        0,
-                        params.n,
-                        next.wrapping_add(c as usize),
-                    )
-                };
-                // SAFETY: one thread a column.
-                unsafe { global::store(to.wrapping_add(c as usize), op.finish(acc)) };
-                c += 1;
-            }
+            // SAFETY: the caller's promise.
+            unsafe { one_by_one::<Op, V, W>(params, next, result) };
         }
     }
     let_next_start();
+}
+
+/// Rounds of the lanes that a thread of [`few`] asks for at once, at most.
+const ROUNDS_OF_FEW: usize = 2;
+
+/// The same of so many neighbours, whose items leave registers for fewer where they are more.
+const fn rounds_of_few(abreast: usize) -> usize {
+    if abreast > 2 { 1 } else { ROUNDS_OF_FEW }
+}
+
+/// Groups of neighbours that a thread has where columns are no longer than a vector.
+pub const LEAST: u32 = 2;
+
+/// Columns no longer than a vector, several groups of `W` neighbours a thread: so that enough is asked for at once.
+///
+/// # Safety
+///
+/// As for [`few`], with a thread for [`LEAST`] groups of `W` neighbours.
+#[inline(always)]
+unsafe fn least<Op: Monoid, const V: usize, const W: usize>(
+    params: &ColumnParams<Op>,
+    a_group: u64,
+    all: u64,
+) {
+    let first = block_idx_x() as u64 * (THREADS * LEAST) as u64 + thread_idx_x() as u64;
+    let n = params.n as u32;
+    // SAFETY: the caller's promise.
+    let place = |k: usize| unsafe {
+        let at = first + (k as u32 * THREADS) as u64;
+        let (result, items) = neighbours::<Op, W>(params, a_group, all, at.min(all - 1));
+        (at < all, result, items, is_whole::<Op, W>(params, items, result))
+    };
+    let batch: [[_; V]; LEAST as usize] = core::array::from_fn(|k| {
+        let (there, _, items, whole) = place(k);
+        core::array::from_fn(|lane| {
+            let from = items.wrapping_offset(lane as isize * params.stride as isize);
+            // SAFETY: a vector of neighbours in a row.
+            unsafe {
+                global::load_neighbours_if::<NoAllocate, Op::Item, W>(
+                    there && whole && (lane as u32) < n,
+                    from,
+                )
+            }
+        })
+    });
+    let mut k = 0;
+    while k < LEAST as usize {
+        let (there, result, items, whole) = place(k);
+        if there && whole {
+            let values: [Op::Output; W] = core::array::from_fn(|c| {
+                let op = &operator(&params.op, result + c as u64, true);
+                let acc: [_; V] = core::array::from_fn(|lane| {
+                    if (lane as u32) < n {
+                        // SAFETY: loaded under the same condition.
+                        let items = unsafe { batch[k][lane].assume_init() };
+                        op.lift(items[c], lane as u64)
+                    } else {
+                        op.identity()
+                    }
+                });
+                op.finish(lanes::combine_slots(op, acc, 0, Some(n)))
+            });
+            // SAFETY: one thread so many columns.
+            unsafe { global::store_neighbours(params.output.wrapping_add(result as usize), values) };
+        } else if there {
+            cold_path();
+            // SAFETY: the caller's promise.
+            unsafe { one_by_one::<Op, V, W>(params, items, result) };
+        }
+        k += 1;
+    }
+}
+
+/// The number of the first of group `at` of `W` neighbours, and where its items begin.
+///
+/// # Safety
+///
+/// There is such a group.
+#[inline(always)]
+unsafe fn neighbours<Op: Monoid, const W: usize>(
+    params: &ColumnParams<Op>,
+    a_group: u64,
+    all: u64,
+    at: u64,
+) -> (u64, *const Op::Item) {
+    let (outer, column) = divided(at, a_group, all);
+    let column = column * W as u64;
+    let first = (outer as i64).wrapping_mul(params.outer_stride).wrapping_add(column as i64);
+    (outer * params.inner + column, params.input.wrapping_offset(first as isize))
+}
+
+/// Are all `W` neighbours there, and their items and results aligned vectors?
+#[inline(always)]
+fn is_whole<Op: Monoid, const W: usize>(
+    params: &ColumnParams<Op>,
+    items: *const Op::Item,
+    result: u64,
+) -> bool {
+    let to = params.output.wrapping_add(result as usize);
+    result % params.inner + W as u64 <= params.inner
+        && (params.stride as usize).is_multiple_of(W)
+        && items.addr().is_multiple_of(size_of::<[Op::Item; W]>())
+        && (!global::is_vector::<Op::Output, W>() || to.addr().is_multiple_of(size_of::<[Op::Output; W]>()))
+}
+
+/// Folds a group of neighbours that are no vectors, or not all there.
+///
+/// # Safety
+///
+/// As for [`few`].
+#[inline(always)]
+unsafe fn one_by_one<Op: Monoid, const V: usize, const W: usize>(
+    params: &ColumnParams<Op>,
+    items: *const Op::Item,
+    result: u64,
+) {
+    let here = (params.inner - result % params.inner).min(W as u64);
+    let to = params.output.wrapping_add(result as usize);
+    let mut c = 0;
+    while c < here {
+        nounroll();
+        let op = &operator(&params.op, result + c, true);
+        let items = items.wrapping_add(c as usize);
+        // SAFETY: a column's items.
+        let (acc, _) = unsafe { part_value::<Op, V, SHORT_LEVELS>(params, op, 0, 0, params.n, items) };
+        // SAFETY: one thread a column.
+        unsafe { global::store(to.wrapping_add(c as usize), op.finish(acc)) };
+        c += 1;
+    }
 }
 
 /// Quotient and remainder of numbers that are no more than `most`, the same for all threads: short columns are bound by

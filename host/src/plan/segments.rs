@@ -8,7 +8,7 @@ use std::fmt;
 
 use warpfold_gpu_kernels::segments::{
     THREADS,
-    columns::{MAX_SPLITS, SHORT_LANES, abreast},
+    columns::{LEAST, MAX_SPLITS, SHORT_LANES, abreast},
     narrow::{MAX_HELD, MAX_VECTOR, is_narrow},
     rows::takes_two,
     tile::TILE_BYTES,
@@ -329,8 +329,10 @@ impl SegmentPlanner {
                         plan.abreast = abreast(self.layout.item_bytes, self.layout.acc_bytes);
                     }
                     plan.width = THREADS;
+                    let least = plan.abreast > 1 && n <= shape.vector as u64;
+                    let a_block = THREADS * if least { LEAST } else { 1 };
                     // Across groups of columns, too.
-                    outer.saturating_mul(inner.div_ceil(plan.abreast as u64)).div_ceil(THREADS as u64)
+                    outer.saturating_mul(inner.div_ceil(plan.abreast as u64)).div_ceil(a_block as u64)
                 } else if self.layout.commutative {
                     self.split_wide(&mut plan, inner, 1)
                 } else {
