@@ -808,7 +808,7 @@ unsafe fn before_in_any_order<Op: Monoid, L: Ledger>(
     epoch: u32,
 ) -> Op::Acc {
     // Tiles that are still to be taken in; the first one's record holds all up to it.
-    let (mut left, mut before) = (tile, None);
+    let (mut left, mut before) = (tile, op.identity());
     loop {
         // Lanes that find the first one's record again stand behind that which finds it first, which holds all.
         // SAFETY: records of the launch's.
@@ -834,11 +834,10 @@ unsafe fn before_in_any_order<Op: Monoid, L: Ledger>(
         }
         // SAFETY: all lanes are here.
         window = unsafe { shuffle_idx(FULL, window, 0) };
-        let all = before.map_or(window, |before| op.combine(window, before));
+        before = if left < tile { op.combine(window, before) } else { window };
         if prefixes != 0 {
-            return all;
+            return before;
         }
-        before = Some(all);
         left -= LANES;
     }
 }

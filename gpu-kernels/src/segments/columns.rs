@@ -45,10 +45,10 @@ pub struct ColumnParams<Op: Monoid> {
     pub n: u64,
     /// Where the results go: `[outer][inner]`.
     pub output: *mut Op::Output,
-    /// `[outer][chunks][splits][inner]` values; unused for one chunk of one split.
+    /// `[outer][chunks][inner]` values; [`wide`](wide::wide) has its own. Unused for one chunk of one split.
     pub partials: *mut Op::Acc,
-    /// For each group of columns and each tile of it how many splits of chunks are done: 0 before and after every launch;
-    /// unused for one chunk of one split.
+    /// For each group of columns and each tile of it how many chunks are done: 0 before and after every launch; [`wide`](wide::wide)
+    /// has its own. Unused for one chunk of one split.
     pub tickets: *mut u32,
     /// Items in a chunk: [`Shape::chunk`](warpfold_monoid::tree::Shape::chunk).
     pub chunk: u64,
@@ -60,9 +60,7 @@ pub struct ColumnParams<Op: Monoid> {
     pub width: u32,
     /// Threads of a block that share a column's chunk, a power of two.
     pub parts: u32,
-    /// Blocks that share a column's chunk, a power of two up to [`MAX_SPLITS`]. Together, these times `parts` threads are at
-    /// most as many as there are lanes; where order matters, at least as many as there are
-    /// [parts](warpfold_monoid::tree::Shape::part) in a chunk.
+    /// Blocks that share a column's chunk, a power of two up to [`MAX_SPLITS`]; 1 where order matters.
     pub splits: u32,
     /// Nothing.
     pub padding: u32,
@@ -102,12 +100,6 @@ const fn rounds<Op: Monoid>() -> usize {
     if size_of::<Op::Acc>() <= 8 { ROUNDS } else { ROUNDS / 2 }
 }
 
-/// Sums of as many lanes as a thread has at most: `LANES << LEVELS`.
-const LEVELS: usize = 6;
-
-/// The most lanes of a chunk for each thread that shares it.
-pub const MAX_LANES_A_PART: u64 = (LANES as u64) << LEVELS;
-
 /// Columns of any length, tiles of neighbours.
 ///
 /// # Safety
@@ -129,15 +121,13 @@ pub unsafe fn columns<Op: Monoid, const V: usize>(
     let (part, x) = (thread / width, thread % width);
     let place = Place { x, part, width, parts, slots };
     let tiles = params.tiles;
-    let pieces = params.chunks * params.splits;
-    let work = params.outer * pieces as u64 * tiles;
+    let chunks = params.chunks;
+    let work = params.outer * chunks as u64 * tiles;
     let mut next = block_idx_x() as u64;
     while next < work {
         nounroll();
         let (rest, tile) = divided(next, tiles, work);
-        let (outer, piece) = divided(rest, pieces as u64, work);
-        let (k, split) = (piece as u32 / params.splits, piece as u32 % params.splits);
-        let k = k as u64;
+        let (outer, k) = divided(rest, chunks as u64, work);
         let column = tile * width as u64 + x as u64;
         let there = column < params.inner;
         let op = &operator(&params.op, outer * params.inner + column, there);
@@ -148,27 +138,24 @@ pub unsafe fn columns<Op: Monoid, const V: usize>(
         let chunk = items.wrapping_offset((start as i64).wrapping_mul(params.stride) as isize);
         let (acc, present) = if there {
             // SAFETY: a column's items.
-            let (acc, present) =
-                unsafe { part_value::<Op, V, LEVELS>(params, op, split * parts + part, start, len, chunk) };
-            (acc, present.saturating_sub(split * parts))
+            unsafe { part_value::<Op, V>(params, op, part, start, len, chunk) }
         } else {
             (op.identity(), 0)
         };
         // SAFETY: the whole block, and the slots are free.
         let acc = unsafe { place.combine(op, acc, present) };
         let at = outer * params.inner + column;
-        if pieces == 1 {
+        if chunks == 1 {
             if part == 0 && there {
                 // SAFETY: one thread a column.
                 unsafe { global::store(params.output.wrapping_add(at as usize), op.finish(acc)) };
             }
         } else {
             let values =
-                params.partials.wrapping_add((outer * pieces as u64 * params.inner + column) as usize);
-            // A split beyond the chunk's end has no value, and nobody reads its place.
-            if part == 0 && there && present > 0 {
-                // SAFETY: one thread a column's piece.
-                unsafe { global::store(values.wrapping_add((piece * params.inner) as usize), acc) };
+                params.partials.wrapping_add((outer * chunks as u64 * params.inner + column) as usize);
+            if part == 0 && there {
+                // SAFETY: one thread a column's chunk.
+                unsafe { global::store(values.wrapping_add((k * params.inner) as usize), acc) };
             }
             // All partials of the block are written before its ticket is counted.
             sync_threads();
@@ -181,9 +168,9 @@ pub unsafe fn columns<Op: Monoid, const V: usize>(
             }
             sync_threads();
             // SAFETY: written before the barrier.
-            if unsafe { flag.read(0) } + 1 == pieces {
+            if unsafe { flag.read(0) } + 1 == chunks {
                 // SAFETY: all chunks of these columns are done.
-                let (acc, present) = unsafe { fold_chunks::<Op, V>(params, op, part, values, there) };
+                let (acc, present) = unsafe { fold_chunks(params, op, part, values, there) };
                 // SAFETY: the whole block; two barriers since the slots were read.
                 let acc = unsafe { place.combine(op, acc, present) };
                 if part == 0 && there {
@@ -207,7 +194,7 @@ pub unsafe fn columns<Op: Monoid, const V: usize>(
 /// The most lanes of a column that [`short`] takes.
 pub const SHORT_LANES: u64 = (LANES as u64) << SHORT_LEVELS;
 
-/// As [`LEVELS`], for short columns.
+/// Of how many lanes, `LANES << SHORT_LEVELS`, a thread has values at most.
 const SHORT_LEVELS: usize = 4;
 
 /// Short columns whose order does not matter, a thread each: the same in fewer registers, so that more blocks run at once.
@@ -230,7 +217,7 @@ pub unsafe fn short<Op: Monoid, const V: usize>(params: &ColumnParams<Op>) {
         let items = params.input.wrapping_offset(first as isize);
         let op = &operator(&params.op, at, true);
         // SAFETY: a column's items.
-        let (acc, _) = unsafe { part_value::<Op, V, SHORT_LEVELS>(params, op, 0, 0, params.n, items) };
+        let acc = unsafe { column_value::<Op, V>(params, op, items) };
         // SAFETY: one thread a column.
         unsafe { global::store(params.output.wrapping_add(at as usize), op.finish(acc)) };
     }
@@ -459,7 +446,7 @@ unsafe fn one_by_one<Op: Monoid, const V: usize, const W: usize>(
         let op = &operator(&params.op, result + c, true);
         let items = items.wrapping_add(c as usize);
         // SAFETY: a column's items.
-        let (acc, _) = unsafe { part_value::<Op, V, SHORT_LEVELS>(params, op, 0, 0, params.n, items) };
+        let acc = unsafe { column_value::<Op, V>(params, op, items) };
         // SAFETY: one thread a column.
         unsafe { global::store(to.wrapping_add(c as usize), op.finish(acc)) };
         c += 1;
@@ -481,26 +468,6 @@ pub(super) fn divided(number: u64, by: u64, most: u64) -> (u64, u64) {
     }
 }
 
-/// How many threads share a column's chunk, in all its blocks.
-#[inline(always)]
-fn sharing<Op: Monoid>(params: &ColumnParams<Op>) -> u32 {
-    params.parts * params.splits
-}
-
-/// How many of them have something of a chunk of `len` items.
-#[inline(always)]
-fn sharing_of<Op: Monoid, const V: usize>(params: &ColumnParams<Op>, len: u64) -> u32 {
-    let all = sharing(params);
-    if Op::ANY_ORDER {
-        len.min(all as u64) as u32
-    } else if Op::COMMUTATIVE {
-        let lanes = params.groups * V as u32;
-        (len.min(lanes as u64) as u32).div_ceil(lanes / all)
-    } else {
-        len.div_ceil(part_of::<Op, V>(params)) as u32
-    }
-}
-
 /// Where order matters: items in a part of a chunk.
 #[inline(always)]
 fn part_of<Op: Monoid, const V: usize>(params: &ColumnParams<Op>) -> u64 {
@@ -511,13 +478,13 @@ fn part_of<Op: Monoid, const V: usize>(params: &ColumnParams<Op>) -> u64 {
     }
 }
 
-/// What one of the threads that share a column's chunk has of it, and how many of them have something.
+/// What one of the threads that share a column's chunk has of it, where order matters, and how many of them have something.
 ///
 /// # Safety
 ///
 /// `items` leads to the chunk's first item; item `i < len` of it, `i * stride` away, is readable.
 #[inline(always)]
-unsafe fn part_value<Op: Monoid, const V: usize, const LEVELS: usize>(
+unsafe fn part_value<Op: Monoid, const V: usize>(
     params: &ColumnParams<Op>,
     op: &Op,
     part: u32,
@@ -525,124 +492,136 @@ unsafe fn part_value<Op: Monoid, const V: usize, const LEVELS: usize>(
     len: u64,
     items: *const Op::Item,
 ) -> (Op::Acc, u32) {
-    let parts = sharing(params) as u64;
-    let present = sharing_of::<Op, V>(params, len);
+    let present = len.div_ceil(part_of::<Op, V>(params)) as u32;
     let place = |i: u64| items.wrapping_offset((i as i64).wrapping_mul(params.stride) as isize);
     let step = |from: *const Op::Item, items: i64| from.wrapping_offset(items as isize);
     // SAFETY: an item of the chunk, if wanted.
     let load =
         |from: *const Op::Item, wanted: bool| unsafe { global::load_if::<Plainly, Op::Item>(wanted, from) };
+    // A part each: its tiles from left to right, their strips pairwise.
+    let strip = VECTORS_A_GROUP * V as u64;
+    let tile = FOLD_LANES as u64 * strip;
+    let whole = if params.chunks <= 1 { tile } else { params.chunk / (params.groups / FOLD_LANES) as u64 };
+    let first = part as u64 * whole;
+    let end = len.min(first + whole);
+    let mut total = op.identity();
+    let mut tile_start = first;
+    let mut next = place(first);
+    while tile_start < end {
+        nounroll();
+        let tile_end = end.min(tile_start + tile);
+        let mut counter = Counter::<Op, 5>::new(op);
+        let mut i = tile_start;
+        while i < tile_end {
+            nounroll();
+            let strip_end = tile_end.min(i + strip);
+            let mut acc = op.identity();
+            let mut begun = false;
+            while i < strip_end {
+                nounroll();
+                const BATCH: u64 = 8;
+                let taken = if i + BATCH <= strip_end {
+                    // All there: nothing to ask.
+                    let batch: [_; BATCH as usize] = core::array::from_fn(|_| {
+                        let item = load(next, true);
+                        next = step(next, params.stride);
+                        item
+                    });
+                    let mut u = 0;
+                    while u < BATCH as usize {
+                        // SAFETY: loaded.
+                        let item = unsafe { batch[u].assume_init() };
+                        let index = start + i + u as u64;
+                        acc = if begun || u > 0 { op.push(acc, item, index) } else { op.lift(item, index) };
+                        u += 1;
+                    }
+                    BATCH
+                } else {
+                    cold_path();
+                    // SAFETY: loaded.
+                    let item = unsafe { load(next, true).assume_init() };
+                    acc = if begun { op.push(acc, item, start + i) } else { op.lift(item, start + i) };
+                    next = step(next, params.stride);
+                    1
+                };
+                begun = opaque(1) != 0;
+                i += taken;
+            }
+            counter.push(op, acc);
+        }
+        let value = counter.total(op);
+        total = if tile_start == first { value } else { op.combine(total, value) };
+        tile_start += tile;
+    }
+    (total, present)
+}
+
+/// The value of a column of one chunk, where order does not matter.
+///
+/// # Safety
+///
+/// `items` leads to the column's first item; item `i < n`, `i * stride` away, is readable.
+#[inline(always)]
+unsafe fn column_value<Op: Monoid, const V: usize>(
+    params: &ColumnParams<Op>,
+    op: &Op,
+    items: *const Op::Item,
+) -> Op::Acc {
+    let len = params.n;
+    let step = |from: *const Op::Item, items: i64| from.wrapping_offset(items as isize);
+    // SAFETY: an item of the column, if wanted.
+    let load =
+        |from: *const Op::Item, wanted: bool| unsafe { global::load_if::<Plainly, Op::Item>(wanted, from) };
     if Op::ANY_ORDER {
         const BATCH: usize = LANES * ROUNDS / 2;
-        let apart = (parts as i64).wrapping_mul(params.stride);
         let mut acc = op.identity();
-        let mut i = part as u64;
-        let mut next = place(i);
+        let mut i = 0;
+        let mut next = items;
         let mut begun = false;
         while i < len {
             nounroll();
-            if i + (BATCH as u64 - 1) * parts < len {
+            if i + BATCH as u64 - 1 < len {
                 // All there: nothing to ask.
                 let mut from = next;
                 let batch: [_; BATCH] = core::array::from_fn(|_| {
                     let item = load(from, true);
-                    from = step(from, apart);
+                    from = step(from, params.stride);
                     item
                 });
                 let mut u = 0;
                 while u < BATCH {
                     // SAFETY: loaded.
                     let item = unsafe { batch[u].assume_init() };
-                    let index = start + i + u as u64 * parts;
+                    let index = i + u as u64;
                     acc = if begun || u > 0 { op.push(acc, item, index) } else { op.lift(item, index) };
                     u += 1;
                 }
                 next = from;
-                i += BATCH as u64 * parts;
+                i += BATCH as u64;
             } else {
                 cold_path();
                 // SAFETY: loaded.
                 let item = unsafe { load(next, true).assume_init() };
-                acc = if begun { op.push(acc, item, start + i) } else { op.lift(item, start + i) };
-                next = step(next, apart);
-                i += parts;
+                acc = if begun { op.push(acc, item, i) } else { op.lift(item, i) };
+                next = step(next, params.stride);
+                i += 1;
             }
             begun = opaque(1) != 0;
         }
-        return (acc, present);
-    }
-    if !Op::COMMUTATIVE {
-        // A part each: its tiles from left to right, their strips pairwise.
-        let strip = VECTORS_A_GROUP * V as u64;
-        let tile = FOLD_LANES as u64 * strip;
-        let whole =
-            if params.chunks <= 1 { tile } else { params.chunk / (params.groups / FOLD_LANES) as u64 };
-        let first = part as u64 * whole;
-        let end = len.min(first + whole);
-        let mut total = op.identity();
-        let mut tile_start = first;
-        let mut next = place(first);
-        while tile_start < end {
-            nounroll();
-            let tile_end = end.min(tile_start + tile);
-            let mut counter = Counter::<Op, 5>::new(op);
-            let mut i = tile_start;
-            while i < tile_end {
-                nounroll();
-                let strip_end = tile_end.min(i + strip);
-                let mut acc = op.identity();
-                let mut begun = false;
-                while i < strip_end {
-                    nounroll();
-                    const BATCH: u64 = 8;
-                    let taken = if i + BATCH <= strip_end {
-                        // All there: nothing to ask.
-                        let batch: [_; BATCH as usize] = core::array::from_fn(|_| {
-                            let item = load(next, true);
-                            next = step(next, params.stride);
-                            item
-                        });
-                        let mut u = 0;
-                        while u < BATCH as usize {
-                            // SAFETY: loaded.
-                            let item = unsafe { batch[u].assume_init() };
-                            let index = start + i + u as u64;
-                            acc =
-                                if begun || u > 0 { op.push(acc, item, index) } else { op.lift(item, index) };
-                            u += 1;
-                        }
-                        BATCH
-                    } else {
-                        cold_path();
-                        // SAFETY: loaded.
-                        let item = unsafe { load(next, true).assume_init() };
-                        acc = if begun { op.push(acc, item, start + i) } else { op.lift(item, start + i) };
-                        next = step(next, params.stride);
-                        1
-                    };
-                    begun = opaque(1) != 0;
-                    i += taken;
-                }
-                counter.push(op, acc);
-            }
-            let value = counter.total(op);
-            total = if tile_start == first { value } else { op.combine(total, value) };
-            tile_start += tile;
-        }
-        return (total, present);
+        return acc;
     }
     let lanes = params.groups * V as u32;
-    let mine = lanes / sharing(params);
     let apart = (lanes as i64).wrapping_mul(params.stride);
-    let mut lane = part * mine;
-    let end = ((lanes as u64).min(len) as u32).min(lane + mine);
-    let mut counter = Counter::<Op, LEVELS>::new(op);
+    let mut lane = 0;
+    let mut first = items;
+    let end = (lanes as u64).min(len) as u32;
+    let mut counter = Counter::<Op, SHORT_LEVELS>::new(op);
     while lane < end {
         nounroll();
         let here = (end - lane).min(LANES as u32);
         let mut acc = [op.identity(); LANES];
         let mut round = lane as u64;
-        let mut next = place(round);
+        let mut next = first;
         let mut begun = false;
         let count = rounds::<Op>();
         while round < len {
@@ -670,7 +649,7 @@ unsafe fn part_value<Op: Monoid, const V: usize, const LEVELS: usize>(
                     while b < LANES {
                         // SAFETY: loaded.
                         let item = unsafe { batch[j][b].assume_init() };
-                        let index = start + round + j as u64 * lanes as u64 + b as u64;
+                        let index = round + j as u64 * lanes as u64 + b as u64;
                         acc[b] =
                             if begun || j > 0 { op.push(acc[b], item, index) } else { op.lift(item, index) };
                         b += 1;
@@ -694,7 +673,7 @@ unsafe fn part_value<Op: Monoid, const V: usize, const LEVELS: usize>(
                     if (b as u32) < left {
                         // SAFETY: loaded under the same condition.
                         let item = unsafe { batch[b].assume_init() };
-                        let index = start + round + b as u64;
+                        let index = round + b as u64;
                         acc[b] = if begun { op.push(acc[b], item, index) } else { op.lift(item, index) };
                     }
                     b += 1;
@@ -715,8 +694,9 @@ unsafe fn part_value<Op: Monoid, const V: usize, const LEVELS: usize>(
         }
         counter.push(op, acc[0]);
         lane += LANES as u32;
+        first = step(first, LANES as i64 * params.stride);
     }
-    (counter.total(op), present)
+    counter.total(op)
 }
 
 /// What one of the threads that share a column has of its chunks' values, and how many of them have something.
@@ -725,7 +705,7 @@ unsafe fn part_value<Op: Monoid, const V: usize, const LEVELS: usize>(
 ///
 /// All values are written and visible.
 #[inline(always)]
-unsafe fn fold_chunks<Op: Monoid, const V: usize>(
+unsafe fn fold_chunks<Op: Monoid>(
     params: &ColumnParams<Op>,
     op: &Op,
     part: u32,
@@ -734,27 +714,25 @@ unsafe fn fold_chunks<Op: Monoid, const V: usize>(
 ) -> (Op::Acc, u32) {
     let parts = params.parts.min(FOLD_LANES);
     let mine = FOLD_LANES / parts;
+    // A lane has a run of neighbours.
     let run = params.chunks.div_ceil(FOLD_LANES);
-    let lanes = if Op::COMMUTATIVE { params.chunks.min(FOLD_LANES) } else { params.chunks.div_ceil(run) };
+    let lanes = params.chunks.div_ceil(run);
     let mut counter = Counter::<Op, 5>::new(op);
     if there && part < parts {
         let mut lane = part * mine;
         let end = lanes.min(lane + mine);
         while lane < end {
             nounroll();
-            let (mut k, step, last) = if Op::COMMUTATIVE {
-                (lane, FOLD_LANES, params.chunks)
-            } else {
-                (lane * run, 1, params.chunks.min((lane + 1) * run))
-            };
-            // SAFETY: a chunk's values.
-            let value = |k: u32| unsafe { whole_chunk::<Op, V>(params, op, values, k) };
+            let (mut k, last) = (lane * run, params.chunks.min((lane + 1) * run));
+            // SAFETY: a chunk's value.
+            let value =
+                |k: u32| unsafe { global::load_cg(values.wrapping_add((k as u64 * params.inner) as usize)) };
             let mut acc = value(k);
-            k += step;
+            k += 1;
             while k < last {
                 nounroll();
                 acc = op.combine(acc, value(k));
-                k += step;
+                k += 1;
             }
             counter.push(op, acc);
             lane += 1;
@@ -762,41 +740,6 @@ unsafe fn fold_chunks<Op: Monoid, const V: usize>(
     }
     (counter.total(op), if there { lanes.div_ceil(mine) } else { 0 })
 }
-
-/// The value of chunk `k` of a column, of its splits' values.
-///
-/// # Safety
-///
-/// All values are written and visible.
-#[inline(always)]
-unsafe fn whole_chunk<Op: Monoid, const V: usize>(
-    params: &ColumnParams<Op>,
-    op: &Op,
-    values: *const Op::Acc,
-    k: u32,
-) -> Op::Acc {
-    let first = values.wrapping_add((k as u64 * params.splits as u64 * params.inner) as usize);
-    // SAFETY: the first split of a chunk always has a value.
-    let acc = unsafe { global::load_cg(first) };
-    if params.splits == 1 {
-        return acc;
-    }
-    let len = params.chunk.min(params.n - k as u64 * params.chunk);
-    let present = sharing_of::<Op, V>(params, len).div_ceil(params.parts);
-    let mut counter = Counter::<Op, 3>::new(op);
-    counter.push(op, acc);
-    let mut split = 1;
-    while split < present {
-        nounroll();
-        // SAFETY: a split with a value.
-        let acc = unsafe { global::load_cg(first.wrapping_add((split as u64 * params.inner) as usize)) };
-        counter.push(op, acc);
-        split += 1;
-    }
-    counter.total(op)
-}
-
-const _: () = assert!(MAX_SPLITS == 1 << 3, "as many as the counter of their values holds");
 
 /// Values that combine pairwise, neighbours first, as they come: after `2^k` of them level `k` holds their tree. Up to
 /// `2^LEVELS` values.
