@@ -1,7 +1,7 @@
 //! The launches of a reduction by tag.
 
 use warpfold_gpu_kernels::tags::{
-    FOLD_THREADS, TagParams, fold_tags, gather,
+    FOLD_THREADS, TagParams, fold_tags, gather, partition,
     sorted::{self, SortedParams},
     width,
 };
@@ -38,6 +38,7 @@ pub(crate) struct TagPlan {
     range: u64,
     copies: u32,
     floats: bool,
+    lists: u64,
 }
 
 /// Items for each multiprocessor, at least, for which values are gathered rather than combined in order, where either will do.
@@ -47,6 +48,16 @@ const WORTH_GATHERING: u64 = 4096;
 /// faster than a second look, because most change nothing there.
 const MOST_RANGES: u64 = 3;
 const MOST_COMBINED: u64 = 1;
+
+/// Items for each multiprocessor, at least, for which pairs are split into lists rather than added in global memory, and items at most.
+const WORTH_SPLITTING: u64 = 1 << 15;
+const MOST_SPLIT: u64 = 1 << 31;
+
+/// Tables of a multiprocessor, at most, that tags take where they are not split: where values are added.
+const MOST_SWEPT: u64 = 2;
+
+/// Lists, at most, for which their tables have places for numbers out of scale.
+const LISTS: u64 = 128;
 
 /// Copies of a block's table, at most, as a power of two: one for each lane.
 const MOST_COPIES: u32 = LANES.ilog2();
@@ -62,7 +73,59 @@ impl TagPlan {
         if !gather::serves::<Op>() || k == 0 || any_way {
             return TagPlan::in_order::<Op>(n, k, facts);
         }
-        TagPlan::gathered::<Op>(n, k, facts)
+        match TagPlan::split::<Op>(n, k, facts) {
+            Some(plan) => plan,
+            None => TagPlan::gathered::<Op>(n, k, facts),
+        }
+    }
+
+    /// One by lists, if that is worth while.
+    fn split<Op: Monoid>(n: u64, k: u64, facts: &DeviceFacts) -> Option<Result<TagPlan, Error>> {
+        let multiprocessors = (facts.multiprocessors as u64).max(1);
+        let most = (facts.most_shared_bytes_per_block as u64).saturating_sub(partition::STATIC_BYTES as u64);
+        let (entry, item) = (gather::entry_bytes::<Op>(false) as u64, size_of::<Op::Item>() as u64);
+        let worth = n >= WORTH_SPLITTING * multiprocessors && n / 4 >= k && n <= MOST_SPLIT;
+        let ranges = if matches!(Op::ATOMIC, Atomic::Combine) { 1 } else { MOST_SWEPT };
+        if !partition::serves::<Op>() || !worth || k * entry <= ranges * most {
+            return None;
+        }
+        // Tables with places for numbers out of scale, if lists are not too many then.
+        let range = |entry: u64| (most / entry).checked_ilog2().map(|log| 1 << log.min(partition::MOST_RANGE.ilog2()));
+        let wide = range(gather::entry_bytes::<Op>(true) as u64).filter(|&range| k.div_ceil(range) <= LISTS);
+        let range = wide.or_else(|| range(entry))?.min(k.next_power_of_two());
+        let lists = k.div_ceil(range);
+        let tile_bytes =
+            partition::tile_places(partition::TILE, lists) * partition::pair_bytes::<Op>() as u64;
+        if lists > partition::MOST_LISTS as u64 || tile_bytes > most {
+            return None;
+        }
+        let floats = range * gather::entry_bytes::<Op>(true) as u64 <= most;
+        let entry = gather::entry_bytes::<Op>(floats) as u64;
+        let copies = (most / (range * entry)).max(1).ilog2().min(MOST_COPIES);
+        let tiles = n.div_ceil(partition::TILE);
+        let room = partition::Lists::of(lists, tiles, partition::TILE, item);
+        let shares = multiprocessors.max(n / gather::MOST_ITEMS);
+        let simple = k.div_ceil(gather::SIMPLE_THREADS as u64).min(8 * multiprocessors);
+        let launches = [
+            ("clear", simple, gather::SIMPLE_THREADS, 0),
+            (partition::KERNELS[0], tiles, partition::SPLIT_THREADS, tile_bytes as u32),
+            (partition::KERNELS[1], shares + lists, partition::SUM_THREADS, ((range << copies) * entry) as u32),
+            ("settle", simple, gather::SIMPLE_THREADS, 0),
+        ];
+        let plan = TagPlan {
+            n,
+            k,
+            launches: Vec::new(),
+            partials: k,
+            present: room.bytes,
+            chunk: partition::TILE,
+            chunks: tiles,
+            range,
+            copies,
+            floats: entry > gather::entry_bytes::<Op>(false) as u64,
+            lists,
+        };
+        Some(plan.with(launches, facts))
     }
 
     /// One in the order of [`TagShape`].
@@ -87,6 +150,7 @@ impl TagPlan {
             range: shape.range,
             copies: 0,
             floats: false,
+            lists: 0,
         }
         .with(launches, facts)
     }
@@ -140,7 +204,7 @@ impl TagPlan {
             simple("settle"),
         ];
         let floats = entry > least_entry;
-        TagPlan { n, k, launches: Vec::new(), partials: k, present: 0, chunk, chunks, range, copies, floats }
+        TagPlan { n, k, launches: Vec::new(), partials: k, present: 0, chunk, chunks, range, copies, floats, lists: 0 }
             .with(launches, facts)
     }
 
@@ -183,6 +247,7 @@ impl TagPlan {
             width: at.width,
             copies: self.copies,
             floats: self.floats as u32,
+            lists: self.lists as u32,
             base: at.base,
             kept: place(at.kept).cast(),
             held: place(at.held),
