@@ -943,7 +943,7 @@ macro_rules! __tag_bounds {
         $crate::tags::gather::SCATTER_THREADS | $crate::tags::gather::RESIDENT << 16
     };
     ($op:ty, split) => {
-        $crate::tags::partition::SPLIT_THREADS | 1 << 16
+        $crate::tags::partition::SPLIT_THREADS | $crate::tags::partition::RESIDENT << 16
     };
     ($op:ty, sum) => {
         $crate::tags::partition::SUM_THREADS | 1 << 16
@@ -1003,7 +1003,7 @@ macro_rules! __tag_body {
     };
     ($op:ty, split, $params:expr) => {
         if const { $crate::tags::partition::serves::<$op>() } {
-            $crate::tags::partition::split::<$op, { $crate::tags::partition::SPLIT_STRIPS }>(
+            $crate::tags::partition::split::<$op, { $crate::tags::partition::strips::<$op>() }>(
                 $params,
                 $crate::simt::shared!([u32; $crate::tags::partition::MOST_LISTS as usize + 1]),
                 $crate::simt::shared!([u32; $crate::block::SHARED]),

@@ -16,12 +16,12 @@ use warpfold_simt::{
     hint::{cold_path, nounroll, pinned},
     shared::{Shared, dynamic_shared},
     thread::{block_dim_x, block_idx_x, grid_dim_x, sync_threads, thread_idx_x},
-    warp::{FULL, WarpReductionOp, shuffle_idx, shuffle_up, sync_warp, warp_reduce, warp_vote_ballot},
+    warp::{FULL, WarpReductionOp, shuffle_idx, shuffle_up, warp_reduce, warp_vote_ballot},
 };
 
 use super::{
     NONE, STRIP, TagParams, Word,
-    gather::{self, LIKES, Scale, Table, bits, entry_bytes, flush, liked},
+    gather::{self, LIKES, Scale, Table, bits, bits_beyond, entry_bytes, flush, liked},
     load_tag, load_values, note_bad, width,
 };
 use crate::block;
@@ -38,23 +38,35 @@ pub const MOST_LISTS: u32 = 256;
 /// Tags of a list, at most: their lower bits take 16.
 pub const MOST_RANGE: u64 = 1 << 16;
 
-/// Threads of a block that splits, more than there are lists, and strips of each.
-pub const SPLIT_THREADS: u32 = 1024;
-/// The same.
-pub const SPLIT_STRIPS: usize = 2;
+/// Threads of a block that splits, more than there are lists.
+pub const SPLIT_THREADS: u32 = 512;
+
+/// Strips of each, as many as registers allow.
+pub const fn strips<Op: Monoid>() -> usize {
+    if size_of::<Op::Item>() <= 4 { 3 } else { 2 }
+}
+
+/// Such blocks that a multiprocessor is to hold.
+pub const RESIDENT: u32 = 2;
 
 /// Threads of a block that sums, as many.
 pub const SUM_THREADS: u32 = 1024;
 
 /// Pairs of a tile, less than 2^15.
-pub const TILE: u64 = (SPLIT_THREADS as usize * SPLIT_STRIPS * STRIP) as u64;
+pub const fn tile<Op: Monoid>() -> u64 {
+    (SPLIT_THREADS as usize * strips::<Op>() * STRIP) as u64
+}
 
 /// Strips that a thread which sums has in flight.
 pub const IN_FLIGHT: usize = 2;
 
-/// Can pairs of this operator be split? Positions do not travel with them.
+/// Are pairs of this operator split? Positions do not travel with them. Where values are combined, global memory is as fast, because
+/// most change nothing there.
 pub const fn serves<Op: Monoid>() -> bool {
-    gather::serves::<Op>() && !Op::USES_INDEX && matches!(size_of::<Op::Item>(), 1 | 2 | 4 | 8)
+    gather::serves::<Op>()
+        && !matches!(Op::ATOMIC, Atomic::Combine)
+        && !Op::USES_INDEX
+        && matches!(size_of::<Op::Item>(), 1 | 2 | 4 | 8)
 }
 
 /// Bytes of shared memory that a pair has while it is split.
@@ -125,9 +137,8 @@ pub unsafe fn split<Op: Monoid, const S: usize>(
     let words = unsafe { dynamic_shared::<Word>(size * pair_bytes::<Op>() / size_of::<Word>()) };
     let item_words = size * size_of::<Op::Item>() / size_of::<Word>();
     // SAFETY: plain data, written before it is read.
-    let (items, lows) = unsafe {
-        (words.first(item_words).cast::<Op::Item>(), words.from(item_words).cast::<u16>())
-    };
+    let (items, lows) =
+        unsafe { (words.first(item_words).cast::<Op::Item>(), words.from(item_words).cast::<u16>()) };
     if thread < lists {
         // SAFETY: the thread's own; a barrier follows.
         unsafe { counts.write(thread as usize, 0) };
@@ -169,41 +180,41 @@ pub unsafe fn split<Op: Monoid, const S: usize>(
     let mut ranks = [[0_u32; STRIP / 2]; S];
     let mut s = 0;
     while s < S {
+        let numbers = strips[s].0;
         // SAFETY: all lanes are here.
-        let (list, likes) = unsafe { liked(strips[s].0[0] >> shift, s as u32) };
+        let (list, likes) = unsafe { liked(numbers[0] >> shift, 0) };
         let many = likes >= LIKES && list < lists;
         let mut i = 0;
         while i < STRIP {
-            let number = strips[s].0[i];
-            let mut rank = 0;
-            let mut alone = number < params.k;
+            let mut alone = numbers[i] < params.k;
             if many {
-                // Those of one list count themselves: they would wait for each other.
+                // Those of one list are numbered at once: they would wait for each other.
+                let alike = alone && numbers[i] >> shift == list;
+                alone &= !alike;
                 // SAFETY: all lanes are here, and go the same way.
-                unsafe {
-                    let alike = alone && number >> shift == list;
-                    let peers = warp_vote_ballot(FULL, alike);
-                    if peers != 0 {
-                        let first = peers.trailing_zeros();
-                        if lane == first {
-                            rank = counts.fetch_add(list as usize, peers.count_ones());
-                        }
-                        rank = shuffle_idx(FULL, rank, first) + (peers & ((1 << lane) - 1)).count_ones();
-                    }
-                    alone &= !alike;
-                }
+                let rank = unsafe { numbered(counts, list, alike, lane) };
+                ranks[s][i / 2] |= rank << (16 * (i % 2));
             }
             if alone {
                 // SAFETY: a list that there is.
-                rank = unsafe { counts.fetch_add((number >> shift) as usize, 1) };
+                let rank = unsafe { counts.fetch_add((numbers[i] >> shift) as usize, 1) };
+                ranks[s][i / 2] |= rank << (16 * (i % 2));
             }
-            if number >= params.k && first[s] + (i as u32) < len {
-                let index = params.base + start + (first[s] + i as u32) as u64;
-                // SAFETY: the caller's promise.
-                unsafe { note_bad(params.first_bad, index) };
-            }
-            ranks[s][i / 2] |= rank << (16 * (i % 2));
             i += 1;
+        }
+        let bad = core::array::from_fn::<bool, STRIP, _>(|i| numbers[i] >= params.k);
+        if bad[0] | bad[1] | bad[2] | bad[3] {
+            cold_path();
+            let mut i = 0;
+            while i < STRIP {
+                let place = (pinned(s as u32) * threads + thread) * STRIP as u32 + i as u32;
+                if bad[i] && place < len {
+                    let index = params.base + start + place as u64;
+                    // SAFETY: the caller's promise.
+                    unsafe { note_bad(params.first_bad, index) };
+                }
+                i += 1;
+            }
         }
         s += 1;
     }
@@ -272,6 +283,25 @@ pub unsafe fn split<Op: Monoid, const S: usize>(
     }
 }
 
+/// Numbers those lanes that have a pair of one list, at once; 0 for the others.
+///
+/// # Safety
+///
+/// All lanes of the warp call, with the same list.
+#[inline(always)]
+unsafe fn numbered(counts: Shared<u32>, list: u32, mine: bool, lane: u32) -> u32 {
+    // SAFETY: all lanes are here; a list that there is.
+    unsafe {
+        let peers = warp_vote_ballot(FULL, mine);
+        let mut first = 0;
+        if lane == 0 {
+            first = counts.fetch_add(list as usize, peers.count_ones());
+        }
+        let rank = shuffle_idx(FULL, first, 0) + (peers & ((1 << lane) - 1)).count_ones();
+        if mine { rank } else { 0 }
+    }
+}
+
 /// Copies what all threads have put side by side to global memory.
 ///
 /// # Safety
@@ -316,8 +346,7 @@ pub unsafe fn sum<Op: Monoid, const F: usize>(params: &TagParams<Op>, top: Share
     // SAFETY: the caller's promise.
     let words = unsafe { dynamic_shared::<Word>(bytes.div_ceil(size_of::<Word>())) };
     let (state, copies) = (params.partials, params.copies);
-    let mut table =
-        Table { op, state, lowest: 0, words, copies, places, floats, scale: Scale::of(0, 0) };
+    let mut table = Table { op, state, lowest: 0, words, copies, places, floats, scale: Scale::of(0, 0) };
     // SAFETY: all threads call, and a barrier follows.
     unsafe {
         table.fill(thread);
@@ -335,7 +364,7 @@ pub unsafe fn sum<Op: Monoid, const F: usize>(params: &TagParams<Op>, top: Share
         // SAFETY: written by the launch before.
         length = unsafe { global::load(lengths.wrapping_add(thread as usize).cast_const()) };
     }
-    let blocks = if length == 0 { 0 } else { (length / share).max(1) };
+    let blocks = if length == 0 { 0 } else { (length / share).clamp(1, params.chunks) };
     // SAFETY: all threads are here.
     let before = unsafe { block::scan_exclusive(&Sum::<u32>::new(), blocks, None, sums) }.unwrap_or(0);
     if block_idx_x() >= before && block_idx_x() - before < blocks {
@@ -370,7 +399,8 @@ pub unsafe fn sum<Op: Monoid, const F: usize>(params: &TagParams<Op>, top: Share
             unsafe {
                 let piece = global::load(pieces.wrapping_add(tile));
                 if piece >> 16 > 0 {
-                    let at = tile * tile_places(params.chunk, lists as u64) as usize + (piece & 0xffff) as usize;
+                    let at =
+                        tile * tile_places(params.chunk, lists as u64) as usize + (piece & 0xffff) as usize;
                     let item = global::load(items.wrapping_add(at));
                     let found = (bits(op.lift(item, 0)) >> 52) as u32 & 0x7ff;
                     exponent = if found == 0x7ff { 0 } else { found };
@@ -392,7 +422,7 @@ pub unsafe fn sum<Op: Monoid, const F: usize>(params: &TagParams<Op>, top: Share
             let length = global::load(lengths.wrapping_add(list as usize)) as u64;
             (top.read(3), length.min(tiles as u64 * params.chunk))
         };
-        table.scale = Scale::of(greatest, gather::bits_beyond(most));
+        table.scale = Scale::of(greatest, bits_beyond(most));
     }
 
     let (mut hot, mut kept) = (NONE, op.identity());
@@ -403,8 +433,11 @@ pub unsafe fn sum<Op: Monoid, const F: usize>(params: &TagParams<Op>, top: Share
         // Each lane looks at a piece. The strips of all of them are shared among the lanes, one after the other.
         let mine = next + lane * warps;
         // SAFETY: a piece that there is.
-        let piece =
-            if mine < tiles { unsafe { global::load(pieces.wrapping_add(tile_of(mine) as usize)) } } else { 0 };
+        let piece = if mine < tiles {
+            unsafe { global::load(pieces.wrapping_add(tile_of(mine) as usize)) }
+        } else {
+            0
+        };
         let strips = (piece >> 16).div_ceil(STRIP as u32);
         let mut up_to = strips;
         let mut distance = 1;
@@ -444,7 +477,8 @@ pub unsafe fn sum<Op: Monoid, const F: usize>(params: &TagParams<Op>, top: Share
                 unsafe {
                     let low = global::load_neighbours_with::<NoAllocate, u16, STRIP>(lows.wrapping_add(at));
                     let there = (piece >> 16) - offset;
-                    let slots = core::array::from_fn(|i| if (i as u32) < there { low[i] as u32 } else { NONE });
+                    let slots =
+                        core::array::from_fn(|i| if (i as u32) < there { low[i] as u32 } else { NONE });
                     (slots, load_values(items, at as u64))
                 }
             });
@@ -472,10 +506,6 @@ pub unsafe fn sum<Op: Monoid, const F: usize>(params: &TagParams<Op>, top: Share
                             // SAFETY: among the block's tags.
                             unsafe { table.put::<true>(slot, lane, op.lift(items[i], 0)) };
                         }
-                    }
-                    if matches!(Op::ATOMIC, Atomic::Combine) {
-                        // SAFETY: all lanes are here.
-                        unsafe { sync_warp(FULL) };
                     }
                     i += 1;
                 }

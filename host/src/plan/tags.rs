@@ -53,11 +53,15 @@ const MOST_COMBINED: u64 = 1;
 const WORTH_SPLITTING: u64 = 1 << 15;
 const MOST_SPLIT: u64 = 1 << 31;
 
-/// Tables of a multiprocessor, at most, that tags take where they are not split: where values are added.
-const MOST_SWEPT: u64 = 2;
+/// Ranges, at most, that are faster than lists where values are of 8 bytes; of 4 bytes all are.
+const MOST_LONG_RANGES: u64 = 2;
 
-/// Lists, at most, for which their tables have places for numbers out of scale.
-const LISTS: u64 = 128;
+/// Lists that there are at least, if there are as many tags, and at most where tables have places for numbers out of scale.
+const FEW_LISTS: u64 = 32;
+const MANY_LISTS: u64 = 128;
+
+/// Blocks of a list of common length, at most.
+const MOST_PARTS: u64 = 16;
 
 /// Copies of a block's table, at most, as a power of two: one for each lane.
 const MOST_COPIES: u32 = LANES.ilog2();
@@ -79,37 +83,43 @@ impl TagPlan {
         }
     }
 
-    /// One by lists, if that is worth while.
+    /// One by lists, where that is worth while.
     fn split<Op: Monoid>(n: u64, k: u64, facts: &DeviceFacts) -> Option<Result<TagPlan, Error>> {
         let multiprocessors = (facts.multiprocessors as u64).max(1);
         let most = (facts.most_shared_bytes_per_block as u64).saturating_sub(partition::STATIC_BYTES as u64);
-        let (entry, item) = (gather::entry_bytes::<Op>(false) as u64, size_of::<Op::Item>() as u64);
+        let (entry, wide) = (gather::entry_bytes::<Op>(false) as u64, gather::entry_bytes::<Op>(true) as u64);
         let worth = n >= WORTH_SPLITTING * multiprocessors && n / 4 >= k && n <= MOST_SPLIT;
-        let ranges = if matches!(Op::ATOMIC, Atomic::Combine) { 1 } else { MOST_SWEPT };
-        if !partition::serves::<Op>() || !worth || k * entry <= ranges * most {
+        let tile = partition::tile::<Op>();
+        let swept = if entry <= 4 { MOST_RANGES } else { MOST_LONG_RANGES };
+        if !partition::serves::<Op>() || !worth || k * entry <= swept * most {
             return None;
         }
         // Tables with places for numbers out of scale, if lists are not too many then.
-        let range = |entry: u64| (most / entry).checked_ilog2().map(|log| 1 << log.min(partition::MOST_RANGE.ilog2()));
-        let wide = range(gather::entry_bytes::<Op>(true) as u64).filter(|&range| k.div_ceil(range) <= LISTS);
-        let range = wide.or_else(|| range(entry))?.min(k.next_power_of_two());
+        let fits =
+            |entry: u64| (most / entry).checked_ilog2().map(|log| log.min(partition::MOST_RANGE.ilog2()));
+        let range = fits(wide)
+            .filter(|&log| k.div_ceil(1 << log) <= MANY_LISTS)
+            .or_else(|| fits(entry))
+            .map(|log| 1 << log.min(k.div_ceil(FEW_LISTS).next_power_of_two().ilog2()))?;
         let lists = k.div_ceil(range);
-        let tile_bytes =
-            partition::tile_places(partition::TILE, lists) * partition::pair_bytes::<Op>() as u64;
+        let tile_bytes = partition::tile_places(tile, lists) * partition::pair_bytes::<Op>() as u64;
         if lists > partition::MOST_LISTS as u64 || tile_bytes > most {
             return None;
         }
-        let floats = range * gather::entry_bytes::<Op>(true) as u64 <= most;
-        let entry = gather::entry_bytes::<Op>(floats) as u64;
-        let copies = (most / (range * entry)).max(1).ilog2().min(MOST_COPIES);
-        let tiles = n.div_ceil(partition::TILE);
-        let room = partition::Lists::of(lists, tiles, partition::TILE, item);
-        let shares = multiprocessors.max(n / gather::MOST_ITEMS);
+        let floats = wide > entry && range * wide <= most;
+        let table = range * if floats { wide } else { entry };
+        // Blocks of a list, as many as leave few multiprocessors without work where all lists are equally long, and of those as few.
+        let parts = (1..=MOST_PARTS)
+            .min_by_key(|parts| (lists * parts).div_ceil(multiprocessors) * 1000 * (50 + parts) / parts)
+            .unwrap_or(1);
+        let shares = (lists * parts + lists / 2).max(n / gather::MOST_ITEMS).max(1);
+        let tiles = n.div_ceil(tile);
+        let room = partition::Lists::of(lists, tiles, tile, size_of::<Op::Item>() as u64);
         let simple = k.div_ceil(gather::SIMPLE_THREADS as u64).min(8 * multiprocessors);
         let launches = [
             ("clear", simple, gather::SIMPLE_THREADS, 0),
             (partition::KERNELS[0], tiles, partition::SPLIT_THREADS, tile_bytes as u32),
-            (partition::KERNELS[1], shares + lists, partition::SUM_THREADS, ((range << copies) * entry) as u32),
+            (partition::KERNELS[1], shares + lists, partition::SUM_THREADS, table as u32),
             ("settle", simple, gather::SIMPLE_THREADS, 0),
         ];
         let plan = TagPlan {
@@ -118,11 +128,11 @@ impl TagPlan {
             launches: Vec::new(),
             partials: k,
             present: room.bytes,
-            chunk: partition::TILE,
+            chunk: tile,
             chunks: tiles,
             range,
-            copies,
-            floats: entry > gather::entry_bytes::<Op>(false) as u64,
+            copies: 0,
+            floats,
             lists,
         };
         Some(plan.with(launches, facts))
@@ -204,8 +214,20 @@ impl TagPlan {
             simple("settle"),
         ];
         let floats = entry > least_entry;
-        TagPlan { n, k, launches: Vec::new(), partials: k, present: 0, chunk, chunks, range, copies, floats, lists: 0 }
-            .with(launches, facts)
+        TagPlan {
+            n,
+            k,
+            launches: Vec::new(),
+            partials: k,
+            present: 0,
+            chunk,
+            chunks,
+            range,
+            copies,
+            floats,
+            lists: 0,
+        }
+        .with(launches, facts)
     }
 
     /// The same with those of these launches that have blocks.

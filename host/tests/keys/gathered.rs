@@ -132,7 +132,8 @@ fn what_is_not_finite_and_out_of_range() {
 fn pairs_that_are_split() {
     let facts = device(60_000);
     let mut next = random(5);
-    for (shape, k, n) in [(0, 17_000, 70_001), (3, 16_400, 66_000), (1, 15_000, 60_003), (2, 20_000, 80_000)] {
+    for (shape, k, n) in [(0, 17_000, 70_001), (3, 16_400, 66_000), (1, 15_000, 60_003), (2, 20_000, 80_000)]
+    {
         let mut tags = tags(k, shape, n);
         let bad = n - 7000 - shape as usize;
         (tags[bad], tags[n - 1]) = (k, u32::MAX);
@@ -141,7 +142,8 @@ fn pairs_that_are_split() {
         let ints: Vec<u32> = (0..n).map(|_| next()).collect();
         let floats: Vec<f32> = ints.iter().map(|&number| float(number)).collect();
         let engine = sim(Schedule::Concurrent { seed: k as u64 }).with_facts(facts);
-        let (mut sums, mut total, mut magnitude) = (vec![0_u64; k as usize], vec![0_f64; k as usize], vec![0_f64; k as usize]);
+        let (mut sums, mut total, mut magnitude) =
+            (vec![0_u64; k as usize], vec![0_f64; k as usize], vec![0_f64; k as usize]);
         for i in (from..n).filter(|&i| tags[i] < k) {
             let tag = tags[i] as usize;
             sums[tag] = sums[tag].wrapping_add((ints[i] as u64) << 20);
