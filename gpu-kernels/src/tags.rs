@@ -6,7 +6,8 @@
 //! values, and [`fold`], a launch of its own that starts as the first ends, combines those of all chunks. No value depends on
 //! which warp ran when.
 //!
-//! Operators whose order is free have another way: [`gather`](mod@gather). More tags than a warp keeps values of are [`sorted`].
+//! Operators whose order is free have another way: [`gather`](mod@gather), and for very many tags [`partition`]. More tags than a warp keeps
+//! values of are [`sorted`].
 
 use warpfold_monoid::{
     Monoid, Plain,
@@ -43,7 +44,7 @@ pub struct TagParams<Op: Monoid> {
     pub output: *mut Op::Output,
     /// A value for each tag and chunk: those of a tag lie side by side. A value for each tag, where they are [gathered](gather).
     pub partials: *mut Op::Acc,
-    /// Whether it is there.
+    /// Whether it is there. The room of [lists](partition::Lists), where pairs are split.
     pub present: *mut u8,
     /// `u64::MAX`, or nothing: receives the least index of a tag that is out of range.
     pub first_bad: *mut u64,
@@ -61,7 +62,7 @@ pub struct TagParams<Op: Monoid> {
     pub copies: u32,
     /// 1 if such a table has places for floats that are out of scale.
     pub floats: u32,
-    /// Lists of as many tags as a range has, where pairs are [split](partition), whose [room](partition::Lists) is at `present`; 0 elsewhere.
+    /// Lists of as many tags as a range has, where pairs are [split](partition); 0 elsewhere.
     pub lists: u32,
     /// The index of the first item, as operators are told and as tags out of range are noted.
     pub base: u64,
