@@ -432,12 +432,11 @@ pub unsafe fn sum<Op: Monoid, const F: usize>(params: &TagParams<Op>, top: Share
         nounroll();
         // Each lane looks at a piece. The strips of all of them are shared among the lanes, one after the other.
         let mine = next + lane * warps;
-        // SAFETY: a piece that there is.
-        let piece = if mine < tiles {
-            unsafe { global::load(pieces.wrapping_add(tile_of(mine) as usize)) }
-        } else {
-            0
-        };
+        let mut piece = 0;
+        if mine < tiles {
+            // SAFETY: a piece that there is.
+            piece = unsafe { global::load(pieces.wrapping_add(tile_of(mine) as usize)) };
+        }
         let strips = (piece >> 16).div_ceil(STRIP as u32);
         let mut up_to = strips;
         let mut distance = 1;
