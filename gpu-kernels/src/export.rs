@@ -983,7 +983,10 @@ macro_rules! __tag_body {
     };
     ($op:ty, clear, $params:expr) => {
         if const { $crate::tags::gather::serves::<$op>() } {
-            $crate::tags::gather::clear::<$op>($params)
+            $crate::tags::gather::clear::<$op>(
+                $params,
+                $crate::simt::shared!([u32; $crate::tags::gather::SIMPLE_WARPS]),
+            )
         }
     };
     ($op:ty, gather, $params:expr) => {

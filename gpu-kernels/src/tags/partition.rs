@@ -1,19 +1,22 @@
 //! Reductions by tag where any order will do, with more tags than blocks keep tables of: pairs are [split] by the upper bits of their
 //! tags into lists, whose tags fit into a table, and then each list is [summed](sum).
 //!
-//! **Splitting** takes a tile a block. It counts how many of the tile's pairs go to each list, brings them into that order in shared
+//! **Splitting** takes a tile after the other. A block counts how many of the tile's pairs go to each list, brings them into that order in shared
 //! memory, and writes them where the tile has its place, the lower bits of tags in 16 bits. What a tile has of a list is a piece, and a word
 //! for each piece says where it starts and how long it is. So nothing is reserved, and no list is longer than there is room for.
 //!
 //! **Summing** shares a list among as many blocks as its length asks for, every so many tiles apart: equal tags stand side by side in many
 //! arrays, and so their pieces do. A block gathers what it finds as [`gather`](mod@super::gather) does.
+//!
+//! **Tags that repeat** at neighbouring places have it easier where they are: a warp keeps the values of one in registers. So the launch before
+//! has a [look] at a sample, and what it notes decides on the device whether pairs are split, or gathered at once by a launch behind those two.
 
 use warpfold_monoid::{Atomic, Monoid, Sum, keyed::LANES};
 use warpfold_simt::{
     atomic::{self, Gpu, Relaxed},
     global::{self, hint::NoAllocate},
     grid,
-    hint::{cold_path, nounroll, pinned},
+    hint::{cold_path, mul_hi, nounroll, pinned},
     shared::{Shared, dynamic_shared},
     thread::{block_dim_x, block_idx_x, grid_dim_x, sync_threads, thread_idx_x},
     warp::{FULL, WarpReductionOp, shuffle_idx, shuffle_up, warp_reduce, warp_vote_ballot},
@@ -39,12 +42,15 @@ pub const MOST_LISTS: u32 = 256;
 pub const MOST_RANGE: u64 = 1 << 16;
 
 /// Threads of a block that splits, more than there are lists.
-pub const SPLIT_THREADS: u32 = 512;
+pub const SPLIT_THREADS: u32 = 384;
 
 /// Strips of each, as many as registers allow.
 pub const fn strips<Op: Monoid>() -> usize {
-    if size_of::<Op::Item>() <= 4 { 3 } else { 2 }
+    if size_of::<Op::Item>() <= 4 { 4 } else { 3 }
 }
+
+/// Tiles that such a block takes one after the other: it waits less for memory, and blocks that have nothing to do cost time, too.
+pub const TILES: u64 = 4;
 
 /// Such blocks that a multiprocessor is to hold.
 pub const RESIDENT: u32 = 2;
@@ -56,6 +62,12 @@ pub const SUM_THREADS: u32 = 1024;
 pub const fn tile<Op: Monoid>() -> u64 {
     (SPLIT_THREADS as usize * strips::<Op>() * STRIP) as u64
 }
+
+/// Places that each thread looks at to learn whether tags repeat.
+const LOOKS: usize = 8;
+
+/// How far on it looks for the same tag: at the strip of the last lane, if as few as are worth it have one tag.
+const APART: u64 = (LIKES as u64 - 1) * STRIP as u64;
 
 /// Strips that a thread which sums has in flight.
 pub const IN_FLIGHT: usize = 2;
@@ -80,11 +92,16 @@ pub const fn tile_places(tile: u64, lists: u64) -> u64 {
     tile + (lists * (STRIP as u64 - 1)).next_multiple_of(16)
 }
 
+/// A strip's tags and values.
+type Pairs<Op> = ([u32; STRIP], [<Op as Monoid>::Item; STRIP]);
+
 /// Where things lie in the room of lists, in bytes, and where all ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lists {
     /// The length of each list, of 32 bits, zero at first.
     pub lengths: u64,
+    /// A word that says whether pairs stay where they are.
+    pub choice: u64,
     /// A word for each piece: where it starts in its tile, and its length in the upper half. Those of a list lie side by side.
     pub pieces: u64,
     /// Items, those of each tile side by side.
@@ -99,11 +116,12 @@ impl Lists {
     /// That of so many lists of tiles, with items of that size.
     #[inline(always)]
     pub const fn of(lists: u64, tiles: u64, tile: u64, item: u64) -> Lists {
-        let pieces = (4 * lists).next_multiple_of(256);
+        let choice = 4 * lists;
+        let pieces = (choice + 4).next_multiple_of(256);
         let items = pieces + (4 * lists * tiles).next_multiple_of(256);
         let places = tiles * tile_places(tile, lists);
         let lows = items + (places * item).next_multiple_of(256);
-        Lists { lengths: 0, pieces, items, lows, bytes: lows + 2 * places }
+        Lists { lengths: 0, choice, pieces, items, lows, bytes: lows + 2 * places }
     }
 
     #[inline(always)]
@@ -112,13 +130,76 @@ impl Lists {
     }
 }
 
-/// Splits tiles, a block each, of `S` strips a thread.
+/// Notes whether many tags [repeat] at neighbouring places, of the block's look at places all over the array: more than one of eight.
+///
+/// [repeat]: repeats
 ///
 /// # Safety
 ///
-/// Blocks of [`SPLIT_THREADS`], or a multiple of 32 that is more than there are lists, one for each of `chunks` tiles, whose `chunk` pairs are as
+/// All threads of a block call, no more than 1024; `seen` has room for a word of each warp. [`split`]'s parameters.
+#[inline(always)]
+pub(super) unsafe fn look<Op: Monoid>(params: &TagParams<Op>, seen: Shared<u32>) {
+    let (thread, threads) = (thread_idx_x(), block_dim_x());
+    let looks = threads * LOOKS as u32;
+    let step = (params.n / looks as u64).max(1) as u32;
+    let last = params.n.saturating_sub(1 + APART);
+    let found: [bool; LOOKS] = core::array::from_fn(|u| {
+        let i = u as u32 * threads + thread;
+        // Not equally far apart, lest a pattern shows each of them the same of its places.
+        let place = i as u64 * step as u64 + mul_hi(i.wrapping_mul(0x9e37_79b9), step) as u64;
+        let place = place.min(last);
+        // SAFETY: tags that there are, if one is.
+        unsafe {
+            let tag = |place| load_tag(params.tags, params.width, place);
+            tag(place) == tag((place + APART).min(params.n - 1))
+        }
+    });
+    let mine = found.iter().fold(0, |sum, &found| sum + found as u32);
+    // SAFETY: all threads are here; each warp has its word.
+    unsafe {
+        let all = warp_reduce(FULL, mine, WarpReductionOp::Add);
+        if thread % LANES == 0 {
+            seen.write((thread / LANES) as usize, all);
+        }
+        sync_threads();
+        if thread == 0 {
+            let mut sum = 0;
+            let mut warp = 0;
+            while warp < threads / LANES {
+                nounroll();
+                sum += seen.read(warp as usize);
+                warp += 1;
+            }
+            global::store(choice(params), (8 * sum > looks) as u32);
+        }
+    }
+}
+
+/// Where it is noted.
+#[inline(always)]
+fn choice<Op: Monoid>(params: &TagParams<Op>) -> *mut u32 {
+    params.present.wrapping_add(Lists::of_params(params).choice as usize).cast()
+}
+
+/// Do many tags repeat at neighbouring places? Then pairs stay where they are, and values are gathered at once: a warp that
+/// meets a tag often keeps it in registers.
+///
+/// # Safety
+///
+/// A launch before has had a [look].
+#[inline(always)]
+pub(super) unsafe fn repeats<Op: Monoid>(params: &TagParams<Op>) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { global::load(choice(params).cast_const()) != 0 }
+}
+
+/// Splits tiles, a block one after the other, of `S` strips a thread, unless many tags [repeat](repeats).
+///
+/// # Safety
+///
+/// Blocks of [`SPLIT_THREADS`], or a multiple of 32 that is more than there are lists, no more than `chunks` tiles, whose `chunk` pairs are as
 /// many as threads and strips; [`pair_bytes`] of dynamic shared memory for each. `range` is a power of two, and `lists` ranges have all tags. At
-/// `present` is room for [`Lists`], aligned to 16 bytes, this launch's alone as `first_bad` is; the lengths are zero. Tags and values
+/// `present` is room for [`Lists`], aligned to 16 bytes, this launch's alone as `first_bad` is; the lengths are zero, and a launch before has had a [look]. Tags and values
 /// are readable. `counts` has room for one more than there are lists.
 #[inline(always)]
 pub unsafe fn split<Op: Monoid, const S: usize>(
@@ -126,161 +207,205 @@ pub unsafe fn split<Op: Monoid, const S: usize>(
     counts: Shared<u32>,
     sums: Shared<u32>,
 ) {
-    let (thread, threads, tile) = (thread_idx_x(), block_dim_x(), block_idx_x());
-    let lane = thread % LANES;
+    let (thread, threads) = (thread_idx_x(), block_dim_x());
     let lists = params.lists;
     let shift = params.range.trailing_zeros();
     let size = tile_places(params.chunk, lists as u64) as usize;
-    let start = tile as u64 * params.chunk;
-    let len = params.chunk.min(params.n - start) as u32;
     // SAFETY: the caller's promise.
     let words = unsafe { dynamic_shared::<Word>(size * pair_bytes::<Op>() / size_of::<Word>()) };
     let item_words = size * size_of::<Op::Item>() / size_of::<Word>();
     // SAFETY: plain data, written before it is read.
     let (items, lows) =
         unsafe { (words.first(item_words).cast::<Op::Item>(), words.from(item_words).cast::<u16>()) };
+    grid::wait_for_previous();
+    // SAFETY: the caller's promise; what has been noted by the launch before.
+    if unsafe { repeats(params) } {
+        return;
+    }
     if thread < lists {
         // SAFETY: the thread's own; a barrier follows.
         unsafe { counts.write(thread as usize, 0) };
     }
-    grid::wait_for_previous();
+    let mut tile = block_idx_x();
+    // SAFETY: a tile that there is.
+    let mut strips = unsafe { pairs_of::<Op, S>(params, tile) };
+    loop {
+        nounroll();
+        // What is computed from it is not kept from tile to tile: registers are too few.
+        let thread = pinned(thread_idx_x());
+        let lane = thread % LANES;
+        sync_threads();
+        // Which of its list's pairs each is: any order will do. Two of them share a register.
+        let mut ranks = [[0_u32; STRIP / 2]; S];
+        let mut s = 0;
+        while s < S {
+            let numbers = strips[s].0;
+            // SAFETY: all lanes are here.
+            let (list, likes) = unsafe { liked(numbers[0] >> shift, 0) };
+            let many = likes >= LIKES && list < lists;
+            let mut i = 0;
+            while i < STRIP {
+                let mut alone = numbers[i] < params.k;
+                if many {
+                    // Those of one list are numbered at once: they would wait for each other.
+                    let alike = alone && numbers[i] >> shift == list;
+                    alone &= !alike;
+                    // SAFETY: all lanes are here, and go the same way.
+                    let rank = unsafe { numbered(counts, list, alike, lane) };
+                    ranks[s][i / 2] |= rank << (16 * (i % 2));
+                }
+                if alone {
+                    // SAFETY: a list that there is.
+                    let rank = unsafe { counts.fetch_add((numbers[i] >> shift) as usize, 1) };
+                    ranks[s][i / 2] |= rank << (16 * (i % 2));
+                }
+                i += 1;
+            }
+            let bad = core::array::from_fn::<bool, STRIP, _>(|i| numbers[i] >= params.k);
+            if bad[0] | bad[1] | bad[2] | bad[3] {
+                cold_path();
+                let mut i = 0;
+                while i < STRIP {
+                    let place = (pinned(s as u32) * threads + thread) * STRIP as u32 + i as u32;
+                    let index = pinned(tile) as u64 * params.chunk + place as u64;
+                    if bad[i] && index < params.n {
+                        // SAFETY: the caller's promise.
+                        unsafe { note_bad(params.first_bad, params.base + index) };
+                    }
+                    i += 1;
+                }
+            }
+            s += 1;
+        }
+        sync_threads();
+        // SAFETY: a list's own count; all threads are here.
+        let count = if thread < lists { unsafe { counts.read(thread as usize) } } else { 0 };
+        // SAFETY: all threads are here.
+        let before = unsafe {
+            let strips = count.next_multiple_of(STRIP as u32);
+            block::scan_exclusive(&Sum::<u32>::new(), strips, None, sums)
+        };
+        let before = before.unwrap_or(0);
+        if thread < lists {
+            // SAFETY: a list's own, between barriers: that of the scan, and the next. Any item fills its last strip.
+            unsafe {
+                counts.write(thread as usize, before);
+                let (mut place, end) = (before + count, (before + count).next_multiple_of(STRIP as u32));
+                if thread == lists - 1 {
+                    counts.write(lists as usize, end);
+                }
+                while place < end {
+                    nounroll();
+                    items.write(place as usize, strips[0].1[0]);
+                    lows.write(place as usize, 0);
+                    place += 1;
+                }
+                let room = Lists::of_params(params);
+                let piece = thread as usize * params.chunks as usize + tile as usize;
+                let pieces = params.present.wrapping_add(room.pieces as usize).cast::<u32>();
+                global::store(pieces.wrapping_add(piece), before | count << 16);
+                if count > 0 {
+                    let lengths = params.present.wrapping_add(room.lengths as usize).cast::<u32>();
+                    atomic::fetch_add(lengths.wrapping_add(thread as usize), count, Relaxed, Gpu);
+                }
+            }
+        }
+        sync_threads();
+        let mut s = 0;
+        while s < S {
+            let mut i = 0;
+            while i < STRIP {
+                let number = strips[s].0[i];
+                if number < params.k {
+                    // SAFETY: each pair has its own place.
+                    unsafe {
+                        let rank = ranks[s][i / 2] >> (16 * (i % 2)) & 0xffff;
+                        let place = (counts.read((number >> shift) as usize) + rank) as usize;
+                        items.write(place, strips[s].1[i]);
+                        lows.write(place, (number & (params.range - 1)) as u16);
+                    }
+                }
+                i += 1;
+            }
+            s += 1;
+        }
+        sync_threads();
+        let done = tile;
+        tile += grid_dim_x();
+        if tile < params.chunks {
+            // While what has been brought into order is written.
+            // SAFETY: a tile that there is. Nobody reads the counts but the last by now, and a barrier follows.
+            unsafe {
+                strips = pairs_of::<Op, S>(params, tile);
+                if thread < lists {
+                    counts.write(thread as usize, 0);
+                }
+            }
+        } else {
+            grid::let_next_start();
+        }
+        // SAFETY: behind a barrier; what has been written, to the tile's own places.
+        unsafe {
+            let lists = pinned(params.lists);
+            let item = size_of::<Op::Item>() as u64;
+            let room = Lists::of(lists as u64, pinned(params.chunks) as u64, params.chunk, item);
+            let total = counts.read(lists as usize) as usize;
+            let place = done as usize * tile_places(params.chunk, lists as u64) as usize;
+            let at = params.present.wrapping_add(room.items as usize).cast::<Op::Item>();
+            copy(items, total, at.wrapping_add(place));
+            let at = params.present.wrapping_add(room.lows as usize).cast::<u16>();
+            copy(lows, total, at.wrapping_add(place));
+        }
+        if tile >= params.chunks {
+            return;
+        }
+    }
+}
 
+/// The pairs of a tile that a thread takes, whatever there is of them: tags that are not there are [`NONE`].
+///
+/// # Safety
+///
+/// There is that tile, with [`split`]'s parameters and blocks.
+#[inline(always)]
+unsafe fn pairs_of<Op: Monoid, const S: usize>(params: &TagParams<Op>, tile: u32) -> [Pairs<Op>; S] {
+    let (thread, threads) = (pinned(thread_idx_x()), block_dim_x());
+    let start = tile as u64 * params.chunk;
+    let len = params.chunk.min(params.n - start) as u32;
     let vectors = params.width == width::WORD
         && params.tags.addr().is_multiple_of(16)
         && params.values.addr().is_multiple_of(16);
     let tags_at = params.tags.cast::<u32>().wrapping_add(start as usize);
     let values_at = params.values.wrapping_add(start as usize);
-    let first: [u32; S] = core::array::from_fn(|s| (s as u32 * threads + thread) * STRIP as u32);
-    // SAFETY: pairs that there are. Tiles are whole strips, and so vectors are aligned as the first is.
-    let strips: [([u32; STRIP], [Op::Item; STRIP]); S] = core::array::from_fn(|s| unsafe {
-        if vectors && first[s] + STRIP as u32 <= len {
-            let numbers = tags_at.wrapping_add(first[s] as usize);
-            (
-                global::load_neighbours_with::<NoAllocate, u32, STRIP>(numbers),
-                load_values(values_at, first[s] as u64),
-            )
-        } else {
-            cold_path();
-            let at = pinned(first[s]);
-            let mut numbers = [NONE; STRIP];
-            let mut i = 0;
-            while i < STRIP {
-                let place = at + i as u32;
-                if place < len {
-                    numbers[i] = load_tag(params.tags, params.width, start + place as u64);
-                }
-                i += 1;
-            }
-            let place = |i: usize| (at + i as u32).min(len - 1) as usize;
-            (numbers, core::array::from_fn(|i| global::load(values_at.wrapping_add(place(i)))))
-        }
-    });
-    sync_threads();
-    // Which of its list's pairs each is: any order will do. Two of them share a register.
-    let mut ranks = [[0_u32; STRIP / 2]; S];
+    let mut strips = [([NONE; STRIP], [warpfold_monoid::zeroed::<Op::Item>(); STRIP]); S];
     let mut s = 0;
     while s < S {
-        let numbers = strips[s].0;
-        // SAFETY: all lanes are here.
-        let (list, likes) = unsafe { liked(numbers[0] >> shift, 0) };
-        let many = likes >= LIKES && list < lists;
-        let mut i = 0;
-        while i < STRIP {
-            let mut alone = numbers[i] < params.k;
-            if many {
-                // Those of one list are numbered at once: they would wait for each other.
-                let alike = alone && numbers[i] >> shift == list;
-                alone &= !alike;
-                // SAFETY: all lanes are here, and go the same way.
-                let rank = unsafe { numbered(counts, list, alike, lane) };
-                ranks[s][i / 2] |= rank << (16 * (i % 2));
-            }
-            if alone {
-                // SAFETY: a list that there is.
-                let rank = unsafe { counts.fetch_add((numbers[i] >> shift) as usize, 1) };
-                ranks[s][i / 2] |= rank << (16 * (i % 2));
-            }
-            i += 1;
-        }
-        let bad = core::array::from_fn::<bool, STRIP, _>(|i| numbers[i] >= params.k);
-        if bad[0] | bad[1] | bad[2] | bad[3] {
-            cold_path();
-            let mut i = 0;
-            while i < STRIP {
-                let place = (pinned(s as u32) * threads + thread) * STRIP as u32 + i as u32;
-                if bad[i] && place < len {
-                    let index = params.base + start + place as u64;
-                    // SAFETY: the caller's promise.
-                    unsafe { note_bad(params.first_bad, index) };
-                }
-                i += 1;
-            }
-        }
-        s += 1;
-    }
-    sync_threads();
-    let room = Lists::of_params(params);
-    // SAFETY: a list's own count; all threads are here.
-    let count = if thread < lists { unsafe { counts.read(thread as usize) } } else { 0 };
-    // SAFETY: all threads are here.
-    let before = unsafe {
-        let strips = count.next_multiple_of(STRIP as u32);
-        block::scan_exclusive(&Sum::<u32>::new(), strips, None, sums)
-    };
-    let before = before.unwrap_or(0);
-    if thread < lists {
-        // SAFETY: a list's own, between barriers: that of the scan, and the next. Any item fills its last strip.
+        let first = (s as u32 * threads + thread) * STRIP as u32;
+        // SAFETY: pairs that there are. Tiles are whole strips, and so vectors are aligned as the first is.
         unsafe {
-            counts.write(thread as usize, before);
-            let (mut place, end) = (before + count, (before + count).next_multiple_of(STRIP as u32));
-            if thread == lists - 1 {
-                counts.write(lists as usize, end);
-            }
-            while place < end {
-                nounroll();
-                items.write(place as usize, strips[0].1[0]);
-                lows.write(place as usize, 0);
-                place += 1;
-            }
-            let piece = thread as usize * params.chunks as usize + tile as usize;
-            let pieces = params.present.wrapping_add(room.pieces as usize).cast::<u32>();
-            global::store(pieces.wrapping_add(piece), before | count << 16);
-            if count > 0 {
-                let lengths = params.present.wrapping_add(room.lengths as usize).cast::<u32>();
-                atomic::fetch_add(lengths.wrapping_add(thread as usize), count, Relaxed, Gpu);
-            }
-        }
-    }
-    sync_threads();
-    let mut s = 0;
-    while s < S {
-        let mut i = 0;
-        while i < STRIP {
-            let number = strips[s].0[i];
-            if number < params.k {
-                // SAFETY: each pair has its own place.
-                unsafe {
-                    let rank = ranks[s][i / 2] >> (16 * (i % 2)) & 0xffff;
-                    let place = (counts.read((number >> shift) as usize) + rank) as usize;
-                    items.write(place, strips[s].1[i]);
-                    lows.write(place, (number & (params.range - 1)) as u16);
+            if vectors && first + STRIP as u32 <= len {
+                let numbers = tags_at.wrapping_add(first as usize);
+                strips[s] = (
+                    global::load_neighbours_with::<NoAllocate, u32, STRIP>(numbers),
+                    load_values(values_at, first as u64),
+                );
+            } else {
+                cold_path();
+                let at = pinned(first);
+                let mut i = 0;
+                while i < STRIP {
+                    let place = at + i as u32;
+                    if place < len {
+                        strips[s].0[i] = load_tag(params.tags, params.width, start + place as u64);
+                        strips[s].1[i] = global::load(values_at.wrapping_add(place as usize));
+                    }
+                    i += 1;
                 }
             }
-            i += 1;
         }
         s += 1;
     }
-    sync_threads();
-    grid::let_next_start();
-    // SAFETY: behind a barrier; what has been written, to the tile's own places.
-    unsafe {
-        let total = counts.read(lists as usize) as usize;
-        let place = tile as usize * size;
-        let at = params.present.wrapping_add(room.items as usize).cast::<Op::Item>();
-        copy(items, total, at.wrapping_add(place));
-        let at = params.present.wrapping_add(room.lows as usize).cast::<u16>();
-        copy(lows, total, at.wrapping_add(place));
-    }
+    strips
 }
 
 /// Numbers those lanes that have a pair of one list, at once; 0 for the others.
@@ -328,7 +453,7 @@ unsafe fn copy<T: warpfold_monoid::Plain>(from: Shared<T>, count: usize, to: *mu
     }
 }
 
-/// Sums lists.
+/// Sums lists, unless many tags [repeat](repeats).
 ///
 /// # Safety
 ///
@@ -347,14 +472,17 @@ pub unsafe fn sum<Op: Monoid, const F: usize>(params: &TagParams<Op>, top: Share
     let words = unsafe { dynamic_shared::<Word>(bytes.div_ceil(size_of::<Word>())) };
     let (state, copies) = (params.partials, params.copies);
     let mut table = Table { op, state, lowest: 0, words, copies, places, floats, scale: Scale::of(0, 0) };
-    // SAFETY: all threads call, and a barrier follows.
+    grid::wait_for_previous();
+    // SAFETY: all threads call, and a barrier follows; what a launch before has noted.
     unsafe {
+        if repeats(params) {
+            return;
+        }
         table.fill(thread);
         if thread < 4 {
             top.write(thread as usize, 0);
         }
     }
-    grid::wait_for_previous();
     let room = Lists::of_params(params);
     // Lists have blocks as their lengths ask for, but each at least one; those at the end of the grid may have nothing to do.
     let share = (params.n.div_ceil((grid_dim_x() - lists) as u64) as u32).max(1);

@@ -21,7 +21,21 @@ pub(crate) struct TagLaunch {
     pub(crate) grid: u32,
     pub(crate) block: u32,
     pub(crate) shared: u32,
+    cut: Cut,
 }
+
+/// How a launch cuts items and tags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cut {
+    chunk: u64,
+    chunks: u64,
+    range: u64,
+    copies: u32,
+    floats: bool,
+}
+
+/// A launch's kernel, blocks, a block's threads, and its dynamic shared memory.
+type Launch = (&'static str, u64, u32, u32);
 
 /// What a reduction by tag launches, and what it needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,11 +47,6 @@ pub(crate) struct TagPlan {
     /// Values between them, and bytes that say which of them are there.
     pub(crate) partials: u64,
     pub(crate) present: u64,
-    chunk: u64,
-    chunks: u64,
-    range: u64,
-    copies: u32,
-    floats: bool,
     lists: u64,
 }
 
@@ -118,24 +127,35 @@ impl TagPlan {
         let simple = k.div_ceil(gather::SIMPLE_THREADS as u64).min(8 * multiprocessors);
         let launches = [
             ("clear", simple, gather::SIMPLE_THREADS, 0),
-            (partition::KERNELS[0], tiles, partition::SPLIT_THREADS, tile_bytes as u32),
+            (
+                partition::KERNELS[0],
+                tiles.div_ceil(partition::TILES),
+                partition::SPLIT_THREADS,
+                tile_bytes as u32,
+            ),
             (partition::KERNELS[1], shares + lists, partition::SUM_THREADS, table as u32),
             ("settle", simple, gather::SIMPLE_THREADS, 0),
         ];
-        let plan = TagPlan {
-            n,
-            k,
-            launches: Vec::new(),
-            partials: k,
-            present: room.bytes,
-            chunk: tile,
-            chunks: tiles,
-            range,
-            copies: 0,
-            floats,
-            lists,
-        };
-        Some(plan.with(launches, facts))
+        let plan = TagPlan { n, k, launches: Vec::new(), partials: k, present: room.bytes, lists };
+        let cut = Cut { chunk: tile, chunks: tiles, range, copies: 0, floats };
+        // Those behind are for tags that repeat, of which warps keep values in registers: ranges would look at each pair again.
+        let scattered = TagPlan::scattered::<Op>(n, k, multiprocessors);
+        let [clear, split, sum, settle] = launches;
+        Some(
+            plan.with([clear, split, sum], cut, facts)
+                .and_then(|plan| plan.with([scattered.0], scattered.1, facts))
+                .and_then(|plan| plan.with([settle], cut, facts)),
+        )
+    }
+
+    /// The launch that gathers in global memory.
+    fn scattered<Op: Monoid>(n: u64, k: u64, multiprocessors: u64) -> (Launch, Cut) {
+        let threads = gather::SCATTER_THREADS;
+        let share = n.div_ceil((multiprocessors * gather::RESIDENT as u64).max(1));
+        let chunk = share.max(LEAST_ROWS * threads as u64 * TAG_STRIP).next_multiple_of(TAG_STRIP);
+        let chunk = chunk.min(gather::MOST_ITEMS);
+        let chunks = n.div_ceil(chunk);
+        (("scatter", chunks, threads, 0), Cut { chunk, chunks, range: k, copies: 0, floats: false })
     }
 
     /// One in the order of [`TagShape`].
@@ -149,20 +169,10 @@ impl TagPlan {
         let first = if shape.few { "few" } else { "many" };
         let launches = [(first, blocks, block, shape.warps * table as u32), ("fold", fold, FOLD_THREADS, 0)];
         let partials = k * shape.chunks;
-        TagPlan {
-            n,
-            k,
-            launches: Vec::new(),
-            partials,
-            present: partials,
-            chunk: shape.chunk,
-            chunks: shape.chunks,
-            range: shape.range,
-            copies: 0,
-            floats: false,
-            lists: 0,
-        }
-        .with(launches, facts)
+        let cut =
+            Cut { chunk: shape.chunk, chunks: shape.chunks, range: shape.range, copies: 0, floats: false };
+        let plan = TagPlan { n, k, launches: Vec::new(), partials, present: partials, lists: 0 };
+        plan.with(launches, cut, facts)
     }
 
     /// One by atomic updates.
@@ -187,53 +197,36 @@ impl TagPlan {
         let fits = (room / entry / 16 * 16).max(1);
         let ranges = k.div_ceil(fits);
         let combined = matches!(Op::ATOMIC, Atomic::Combine);
-        let scattered = ranges > if combined { MOST_COMBINED } else { MOST_RANGES };
-        let range = if scattered { k } else { k.div_ceil(ranges) };
-        let ranges = k.div_ceil(range);
-        let copies = if scattered { 0 } else { (room / (range * entry)).max(1).ilog2().min(MOST_COPIES) };
-        let (kernel, threads) = match resident {
-            _ if scattered => ("scatter", gather::SCATTER_THREADS),
-            1 => (gather::KERNELS[1], gather::LONE_THREADS),
-            _ => (gather::KERNELS[0], gather::threads::<Op>()),
-        };
-        let resident = if scattered { gather::RESIDENT as u64 } else { resident };
-        let share = n.div_ceil((multiprocessors * resident / ranges).max(1));
-        // A block's own share of the tags is to be less work than its items.
-        let chunk = share
-            .max(LEAST_ROWS * threads as u64 * TAG_STRIP)
-            .max(if scattered { 0 } else { 2 * range })
-            .next_multiple_of(TAG_STRIP);
-        let chunk = chunk.min(gather::MOST_ITEMS);
-        let chunks = n.div_ceil(chunk);
-        let shared = if scattered { 0 } else { (range << copies) * entry };
         let simple = k.div_ceil(gather::SIMPLE_THREADS as u64).min(8 * multiprocessors);
         let simple = |kernel| (kernel, simple, gather::SIMPLE_THREADS, 0);
-        let launches = [
-            simple("clear"),
-            (kernel, chunks * ranges, threads, (shared as u32).next_multiple_of(16)),
-            simple("settle"),
-        ];
-        let floats = entry > least_entry;
-        TagPlan {
-            n,
-            k,
-            launches: Vec::new(),
-            partials: k,
-            present: 0,
-            chunk,
-            chunks,
-            range,
-            copies,
-            floats,
-            lists: 0,
-        }
-        .with(launches, facts)
+        let (launch, cut) = if ranges > if combined { MOST_COMBINED } else { MOST_RANGES } {
+            TagPlan::scattered::<Op>(n, k, multiprocessors)
+        } else {
+            let range = k.div_ceil(ranges);
+            let ranges = k.div_ceil(range);
+            let copies = (room / (range * entry)).max(1).ilog2().min(MOST_COPIES);
+            let (kernel, threads) = match resident {
+                1 => (gather::KERNELS[1], gather::LONE_THREADS),
+                _ => (gather::KERNELS[0], gather::threads::<Op>()),
+            };
+            let share = n.div_ceil((multiprocessors * resident / ranges).max(1));
+            // A block's own share of the tags is to be less work than its items.
+            let chunk = share.max(LEAST_ROWS * threads as u64 * TAG_STRIP).max(2 * range);
+            let chunk = chunk.next_multiple_of(TAG_STRIP).min(gather::MOST_ITEMS);
+            let chunks = n.div_ceil(chunk);
+            let shared = ((range << copies) * entry).next_multiple_of(16) as u32;
+            let cut = Cut { chunk, chunks, range, copies, floats: entry > least_entry };
+            ((kernel, chunks * ranges, threads, shared), cut)
+        };
+        let plan = TagPlan { n, k, launches: Vec::new(), partials: k, present: 0, lists: 0 };
+        plan.with([simple("clear"), launch, simple("settle")], cut, facts)
     }
 
     /// The same with those of these launches that have blocks.
     fn with<const N: usize>(
         mut self,
-        launches: [(&'static str, u64, u32, u32); N],
+        launches: [Launch; N],
+        cut: Cut,
         facts: &DeviceFacts,
     ) -> Result<TagPlan, Error> {
         let n = self.n;
@@ -245,14 +238,14 @@ impl TagPlan {
                 return Err(Error::BlockTooLarge { n, threads: block, limit: facts.max_threads_per_block });
             }
             if blocks > 0 {
-                self.launches.push(TagLaunch { kernel, grid: blocks as u32, block, shared });
+                self.launches.push(TagLaunch { kernel, grid: blocks as u32, block, shared, cut });
             }
         }
         Ok(self)
     }
 
-    /// The parameters of its kernels.
-    pub(crate) fn params<Op: Monoid>(&self, op: Op, at: &Places) -> TagParams<Op> {
+    /// The parameters of one of its launches.
+    pub(crate) fn params<Op: Monoid>(&self, launch: &TagLaunch, op: Op, at: &Places) -> TagParams<Op> {
         let place = std::ptr::with_exposed_provenance_mut::<u8>;
         TagParams {
             tags: place(at.tags),
@@ -262,13 +255,13 @@ impl TagPlan {
             partials: place(at.partials).cast(),
             present: place(at.present),
             first_bad: place(at.first_bad).cast(),
-            chunk: self.chunk,
+            chunk: launch.cut.chunk,
             k: self.k as u32,
-            chunks: self.chunks as u32,
-            range: self.range as u32,
+            chunks: launch.cut.chunks as u32,
+            range: launch.cut.range as u32,
             width: at.width,
-            copies: self.copies,
-            floats: self.floats as u32,
+            copies: launch.cut.copies,
+            floats: launch.cut.floats as u32,
             lists: self.lists as u32,
             base: at.base,
             kept: place(at.kept).cast(),
