@@ -51,11 +51,11 @@ pub const RESIDENT: u32 = 2;
 /// Threads of a block of [`clear`] and [`settle`].
 pub const SIMPLE_THREADS: u32 = 256;
 
-/// The most items of a chunk: as many as fixed-point sums have bits for.
-pub const MOST_ITEMS: u64 = 1 << 20;
-
 /// Its warps.
 pub const SIMPLE_WARPS: usize = (SIMPLE_THREADS / LANES) as usize;
+
+/// The most items of a chunk: as many as fixed-point sums have bits for.
+pub const MOST_ITEMS: u64 = 1 << 20;
 
 /// Bits of a fixed-point item but for its sign.
 const ITEM_BITS: u32 = 42;
@@ -66,12 +66,6 @@ pub(super) const LIKES: u32 = 8;
 /// Are values of this operator gathered by atomic updates?
 pub const fn serves<Op: Monoid>() -> bool {
     Op::ANY_ORDER && !matches!(Op::ATOMIC.of_size(size_of::<Op::Acc>()), Atomic::No)
-}
-
-/// Are values of 64 bits that are added as integers? Their lower halves lie side by side, and the upper ones behind all of
-/// them: a lane that adds one half then meets others in as few banks as with 32 bits.
-const fn halves<Op: Monoid>() -> bool {
-    size_of::<Op::Acc>() == 8 && matches!(Op::ATOMIC, Atomic::Add | Atomic::AddFloat)
 }
 
 /// Bytes that a tag has in a block's table for each copy, with or without a value for floats that are out of scale.
@@ -211,22 +205,6 @@ impl<Op: Monoid> Table<'_, Op> {
         }
     }
 
-    /// Adds 64 bits to a place.
-    ///
-    /// # Safety
-    ///
-    /// There is that place, and it has a value.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn add_halves(&self, place: usize, value: u64) {
-        let (low, high) = (value as u32, (value >> 32) as u32);
-        // SAFETY: the caller's promise.
-        unsafe {
-            let carry = self.small().fetch_add(place, low).checked_add(low).is_none();
-            self.small().add(self.places as usize + place, high.wrapping_add(carry as u32));
-        }
-    }
-
     /// Where a lane's copy of a value is.
     #[inline(always)]
     fn place(&self, slot: u32, lane: u32) -> usize {
@@ -247,12 +225,12 @@ impl<Op: Monoid> Table<'_, Op> {
             match Op::ATOMIC {
                 _ if !SHARED => self.put_global(slot, value),
                 Atomic::Add if size_of::<Op::Acc>() == 4 => self.small().add(place, bits(value) as u32),
-                Atomic::Add => self.add_halves(place, bits(value)),
+                Atomic::Add => self.large().add(place, bits(value)),
                 Atomic::AddFloat => {
                     let float = f64::from_bits(bits(value));
                     let (units, exact) = self.scale.units(float);
                     if exact {
-                        self.add_halves(place, units);
+                        self.large().add(place, units);
                     } else {
                         cold_path();
                         if self.floats {
@@ -332,26 +310,22 @@ impl<Op: Monoid> Table<'_, Op> {
     /// All threads of the block call; a barrier follows.
     #[inline(always)]
     pub(super) unsafe fn fill(&self, thread: u32) {
+        let floats = matches!(Op::ATOMIC, Atomic::AddFloat);
         let nothing = bits(self.op.identity());
-        let places = self.places as usize;
-        let mut place = thread as usize;
+        let places = if self.floats { 2 * self.places } else { self.places };
+        let mut place = thread;
         while place < places {
             nounroll();
             // SAFETY: a place of the table.
             unsafe {
-                if const { halves::<Op>() } {
-                    self.small().write(place, 0);
-                    self.small().write(places + place, 0);
-                } else if size_of::<Op::Acc>() == 4 {
-                    self.small().write(place, nothing as u32);
+                if size_of::<Op::Acc>() == 4 {
+                    self.small().write(place as usize, nothing as u32);
                 } else {
-                    self.large().write(place, nothing);
-                }
-                if self.floats {
-                    self.large().write(places + place, nothing);
+                    let fixed = floats && place < self.places;
+                    self.large().write(place as usize, if fixed { 0 } else { nothing });
                 }
             }
-            place += block_dim_x() as usize;
+            place += block_dim_x();
         }
     }
 
@@ -379,9 +353,8 @@ impl<Op: Monoid> Table<'_, Op> {
                         of_bits(self.large().read(place))
                     }
                 };
-                if const { halves::<Op>() } {
-                    let high = self.small().read(self.places as usize + place) as u64;
-                    units = units.wrapping_add(high << 32 | self.small().read(place) as u64);
+                if matches!(Op::ATOMIC, Atomic::AddFloat) {
+                    units = units.wrapping_add(self.large().read(place));
                     if self.floats {
                         sum = self.op.combine(sum, read(self.places as usize + place));
                     }
@@ -394,9 +367,6 @@ impl<Op: Monoid> Table<'_, Op> {
         if matches!(Op::ATOMIC, Atomic::AddFloat) {
             // SAFETY: of an `f64`, as these accumulators are.
             sum = self.op.combine(sum, unsafe { of_bits(self.scale.value(units).to_bits()) });
-        } else if const { halves::<Op>() } {
-            // SAFETY: integers, whose sum they are.
-            sum = unsafe { of_bits(units) };
         }
         sum
     }
@@ -486,8 +456,8 @@ impl<Op: Monoid> Chunk<'_, Op> {
 ///
 /// The grid has a block for each chunk and range, of whole warps, with room for [`entry_bytes`] of each tag of a range and copy in dynamic
 /// shared memory if that is used; a range is all tags if not. The values at `partials` have been [cleared](clear) and are, like `first_bad`,
-/// this launch's alone. Tags and values are readable. `top` has room for a word. If there are `lists`, [`clear`] is another launch's, with theirs, and
-/// unless it has found that tags [repeat](partition) nothing is done.
+/// this launch's alone. Tags and values are readable. `top` has room for a word. If there are `lists`, and memory is not `SHARED`,
+/// [`clear`] has had a look at the tags, and nothing is done unless they [repeat](partition).
 #[inline(always)]
 pub unsafe fn gather<Op: Monoid, const SHARED: bool, const F: usize>(
     params: &TagParams<Op>,
@@ -513,7 +483,9 @@ pub unsafe fn gather<Op: Monoid, const SHARED: bool, const F: usize>(
     let words = unsafe { dynamic_shared::<Word>(if SHARED { bytes.div_ceil(size_of::<Word>()) } else { 0 }) };
     let (state, copies) = (params.partials, params.copies);
     let mut table = Table { op, state, lowest, words, copies, places, floats, scale: Scale::of(0, 0) };
-    if params.lists > 0 {
+    if !SHARED && params.lists > 0 {
+        // Most often there is nothing to do here.
+        grid::let_next_start();
         grid::wait_for_previous();
         // SAFETY: the caller's promise.
         if !unsafe { partition::repeats(params) } {

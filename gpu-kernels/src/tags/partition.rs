@@ -9,7 +9,7 @@
 //! arrays, and so their pieces do. A block gathers what it finds as [`gather`](mod@super::gather) does.
 //!
 //! **Tags that repeat** at neighbouring places have it easier where they are: a warp keeps the values of one in registers. So the launch before
-//! has a [look] at a sample, and what it notes decides on the device whether pairs are split, or gathered at once by a launch behind those two.
+//! has a [look] at a sample, and what it notes decides on the device whether a launch gathers pairs where they are, or others split and sum them.
 
 use warpfold_monoid::{Atomic, Monoid, Sum, keyed::LANES};
 use warpfold_simt::{

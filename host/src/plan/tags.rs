@@ -138,13 +138,13 @@ impl TagPlan {
         ];
         let plan = TagPlan { n, k, launches: Vec::new(), partials: k, present: room.bytes, lists };
         let cut = Cut { chunk: tile, chunks: tiles, range, copies: 0, floats };
-        // Those behind are for tags that repeat, of which warps keep values in registers: ranges would look at each pair again.
+        // What is gathered at once is for tags that repeat, of which warps keep values in registers: ranges would look at each pair again.
         let scattered = TagPlan::scattered::<Op>(n, k, multiprocessors);
-        let [clear, split, sum, settle] = launches;
+        let [clear, rest @ ..] = launches;
         Some(
-            plan.with([clear, split, sum], cut, facts)
+            plan.with([clear], cut, facts)
                 .and_then(|plan| plan.with([scattered.0], scattered.1, facts))
-                .and_then(|plan| plan.with([settle], cut, facts)),
+                .and_then(|plan| plan.with(rest, cut, facts)),
         )
     }
 
