@@ -383,13 +383,16 @@ where
         }
         if self.claim() != Atomic::No {
             self.nothing()?;
+            for cut in cuts::<2>(items.len()) {
+                self.neutral(Law::Atomic, items, cut)?;
+            }
             for cut in cuts::<3>(items.len()) {
                 self.gathered(items, cut)?;
             }
         }
         if self.neutral {
             for cut in cuts::<2>(items.len()) {
-                self.neutral(items, cut)?;
+                self.neutral(Law::Neutrality, items, cut)?;
             }
         }
         Ok(())
@@ -427,12 +430,12 @@ where
         Ok(())
     }
 
-    fn neutral(&self, items: &[Op::Item], [start, end]: [usize; 2]) -> Result<(), Violation> {
+    fn neutral(&self, law: Law, items: &[Op::Item], [start, end]: [usize; 2]) -> Result<(), Violation> {
         let a = self.fold(items, start..end);
         let identity = Term { expression: "identity".to_string(), acc: self.op.identity() };
         let range = start..end;
-        self.compare(Law::Neutrality, items, range.clone(), self.combine(&identity, &a), a.clone())?;
-        self.compare(Law::Neutrality, items, range, self.combine(&a, &identity), a)
+        self.compare(law, items, range.clone(), self.combine(&identity, &a), a.clone())?;
+        self.compare(law, items, range, self.combine(&a, &identity), a)
     }
 
     /// How the operator claims to be gathered. Accumulators of other sizes never are, whatever it says.
@@ -450,12 +453,9 @@ where
         self.broken(Law::Atomic, &[], sides.map(|(is, value)| (is.to_string(), format!("{value:?}"))))
     }
 
-    /// Two accumulators and the identity meet in memory.
+    /// Two accumulators meet in memory.
     fn gathered(&self, items: &[Op::Item], [start, i, end]: [usize; 3]) -> Result<(), Violation> {
         let (a, b) = (self.fold(items, start..i), self.fold(items, i..end));
-        let identity = Term { expression: "identity".to_string(), acc: self.op.identity() };
-        self.compare(Law::Atomic, items, start..i, self.combine(&identity, &a), a.clone())?;
-        self.compare(Law::Atomic, items, start..i, self.combine(&a, &identity), a.clone())?;
         let both = self.combine(&a, &b);
         let [left, right, found] = [&a, &b, &both].map(|term| word(&term.acc));
         let expected = match (self.claim(), size_of::<Op::Acc>()) {
