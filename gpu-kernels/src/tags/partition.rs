@@ -9,7 +9,7 @@
 //! arrays, and so their pieces do. A block gathers what it finds as [`gather`](mod@super::gather) does.
 //!
 //! **Tags that repeat** at neighbouring places have it easier where they are: a warp keeps the values of one in registers. So the launch before
-//! has a [look] at a sample, and what it notes decides on the device whether a launch gathers pairs where they are, or others split and sum them.
+//! has a look at a sample, and what it notes decides on the device whether a launch gathers pairs where they are, or others split and sum them.
 
 use warpfold_monoid::{Atomic, Monoid, Sum, keyed::LANES};
 use warpfold_simt::{
@@ -130,9 +130,7 @@ impl Lists {
     }
 }
 
-/// Notes whether many tags [repeat] at neighbouring places, of the block's look at places all over the array: more than one of eight.
-///
-/// [repeat]: repeats
+/// Notes whether many tags [repeat](repeats) at neighbouring places, of the block's look at places all over the array: more than one of eight.
 ///
 /// # Safety
 ///
@@ -193,14 +191,15 @@ pub(super) unsafe fn repeats<Op: Monoid>(params: &TagParams<Op>) -> bool {
     unsafe { global::load(choice(params).cast_const()) != 0 }
 }
 
-/// Splits tiles, a block one after the other, of `S` strips a thread, unless many tags [repeat](repeats).
+/// Splits tiles, a block one after the other, of `S` strips a thread, unless many tags repeat.
 ///
 /// # Safety
 ///
-/// Blocks of [`SPLIT_THREADS`], or a multiple of 32 that is more than there are lists, no more than `chunks` tiles, whose `chunk` pairs are as
-/// many as threads and strips; [`pair_bytes`] of dynamic shared memory for each. `range` is a power of two, and `lists` ranges have all tags. At
-/// `present` is room for [`Lists`], aligned to 16 bytes, this launch's alone as `first_bad` is; the lengths are zero, and a launch before has had a [look]. Tags and values
-/// are readable. `counts` has room for one more than there are lists.
+/// Blocks of [`SPLIT_THREADS`], or a multiple of 32 that is more than there are lists, no more than the `chunks` tiles, whose `chunk` pairs are as
+/// many as threads and strips; [`pair_bytes`] of dynamic shared memory for each of [`tile_places`]. `range` is a power of two, and `lists` ranges
+/// have all tags. At `present` is room for [`Lists`], aligned to 16 bytes, this launch's alone as `first_bad` is, and
+/// [cleared](super::gather::clear), which has had a look at the tags. Tags and values are readable. `counts` has room for one more than there
+/// are lists.
 #[inline(always)]
 pub unsafe fn split<Op: Monoid, const S: usize>(
     params: &TagParams<Op>,
@@ -453,7 +452,7 @@ unsafe fn copy<T: warpfold_monoid::Plain>(from: Shared<T>, count: usize, to: *mu
     }
 }
 
-/// Sums lists, unless many tags [repeat](repeats).
+/// Sums lists, unless many tags repeat.
 ///
 /// # Safety
 ///

@@ -139,7 +139,7 @@ impl TagPlan {
         let plan = TagPlan { n, k, launches: Vec::new(), partials: k, present: room.bytes, lists };
         let cut = Cut { chunk: tile, chunks: tiles, range, copies: 0, floats };
         // What is gathered at once is for tags that repeat, of which warps keep values in registers: ranges would look at each pair again.
-        let scattered = TagPlan::scattered::<Op>(n, k, multiprocessors);
+        let scattered = TagPlan::scattered(n, k, multiprocessors);
         let [clear, rest @ ..] = launches;
         Some(
             plan.with([clear], cut, facts)
@@ -149,7 +149,7 @@ impl TagPlan {
     }
 
     /// The launch that gathers in global memory.
-    fn scattered<Op: Monoid>(n: u64, k: u64, multiprocessors: u64) -> (Launch, Cut) {
+    fn scattered(n: u64, k: u64, multiprocessors: u64) -> (Launch, Cut) {
         let threads = gather::SCATTER_THREADS;
         let share = n.div_ceil((multiprocessors * gather::RESIDENT as u64).max(1));
         let chunk = share.max(LEAST_ROWS * threads as u64 * TAG_STRIP).next_multiple_of(TAG_STRIP);
@@ -200,7 +200,7 @@ impl TagPlan {
         let simple = k.div_ceil(gather::SIMPLE_THREADS as u64).min(8 * multiprocessors);
         let simple = |kernel| (kernel, simple, gather::SIMPLE_THREADS, 0);
         let (launch, cut) = if ranges > if combined { MOST_COMBINED } else { MOST_RANGES } {
-            TagPlan::scattered::<Op>(n, k, multiprocessors)
+            TagPlan::scattered(n, k, multiprocessors)
         } else {
             let range = k.div_ceil(ranges);
             let ranges = k.div_ceil(range);
