@@ -44,13 +44,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     if wants("many_tags") {
         for k in [1 << 14, 1 << 16, 1 << 20] {
-            bench.tags_are(|random| ((random as u64 * k) >> 32) as i32)?;
+            let any = |random: u32| ((random as u64 * k) >> 32) as i32;
+            bench.tags_are(any)?;
+            bench.many_tags("uniform", k)?;
             bench.tags("uniform", "sum_f32", Sum::<f32>::new(), k, N)?;
-            bench.tags("uniform", "fast_sum_f32", Fast(Sum::<f32>::new()), k, N)?;
-            bench.tags("uniform", "sum_i32", Sum::<i32>::new(), k, N)?;
             bench.tags_are(|_| (k / 2) as i32)?;
-            bench.tags("one", "fast_sum_f32", Fast(Sum::<f32>::new()), k, N)?;
-            bench.tags("one", "sum_i32", Sum::<i32>::new(), k, N)?;
+            bench.many_tags("one", k)?;
+            bench.tags_are(|random| if random & 1 == 0 { 0 } else { any(random) })?;
+            bench.many_tags("half", k)?;
+            let mut i = 0;
+            bench.tags_are(|_| {
+                i += 1;
+                ((i - 1) * k / N as u64) as i32
+            })?;
+            bench.many_tags("sorted", k)?;
         }
     }
     if wants("tag_ops") {
@@ -163,6 +170,43 @@ impl<'a> Bench<'a> {
         })?;
         writeln!(self.text, "tags,{name},{shape},{n},{k},{us:.2}")?;
         Ok(())
+    }
+
+    /// Sums whose order is free, checked.
+    fn many_tags(&mut self, shape: &str, k: u64) -> Result<(), Box<dyn Error>> {
+        let values = self.values.to_vec()?;
+        let mut sums = vec![(0.0_f64, 0.0_f64, 0_i32); k as usize];
+        for (&tag, &value) in self.host.iter().zip(&values) {
+            let (sum, magnitude, bits) = &mut sums[tag as usize];
+            *sum += value as f64;
+            *magnitude += value.abs() as f64;
+            *bits = bits.wrapping_add(value.to_bits() as i32);
+        }
+        self.tags(shape, "fast_sum_f32", Fast(Sum::<f32>::new()), k, N)?;
+        let off = |&(&bits, sum): &(&u32, &(f64, f64, i32))| {
+            let error = (f32::from_bits(bits) as f64 - sum.0).abs();
+            error > 1.2e-7 * sum.0.abs() + 1e-12 * sum.1
+        };
+        let found = self.words(k as usize)?;
+        if let Some(tag) = found.iter().zip(&sums).position(|pair| off(&pair)) {
+            return Err(format!("tag {tag} of {k} is {}, {shape}", f32::from_bits(found[tag])).into());
+        }
+        self.tags(shape, "sum_i32", Sum::<i32>::new(), k, N)?;
+        let found = self.words(k as usize)?;
+        match found.iter().zip(&sums).position(|(&bits, sum)| bits as i32 != sum.2) {
+            Some(tag) => Err(format!("tag {tag} of {k} is {}, {shape}", found[tag]).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// The first words of the outputs, once what writes them has ended.
+    fn words(&self, count: usize) -> Result<Vec<u32>, Box<dyn Error>> {
+        let mut words = vec![0_u32; count];
+        // SAFETY: as much has been written there, and the events after it have been waited for.
+        unsafe {
+            sys::cuMemcpyDtoH_v2(words.as_mut_ptr().cast(), self.outputs[0].address(), 4 * count).done()?
+        };
+        Ok(words)
     }
 
     fn keys(&mut self, name: &str, run: u64, n: usize) -> Result<(), Box<dyn Error>> {

@@ -130,9 +130,9 @@ fn by_tag_wide_accumulators_and_extremes() {
 fn by_tag_fast_sums_are_as_accurate_as_others() {
     let Some(gpu) = gpu() else { return };
     let mut random = Random::new(77);
-    // In shared memory, in one block's alone, by ranges of tags, and in global memory.
-    for (round, k) in [1_u64, 40, 4000, 10_000, 60_000, 300_000].into_iter().enumerate() {
-        let n = 1_300_000 + round;
+    // In shared memory, in one block's alone, by ranges of tags, in global memory, and by lists.
+    for (round, k) in [1_u64, 40, 4000, 10_000, 60_000, 300_000, 301_000].into_iter().enumerate() {
+        let n = round + if round < 6 { 1_300_000 } else { 9_000_000 };
         let tags = tags_of(n, k, k);
         let values: Vec<f32> = (0..n)
             .map(|_| {

@@ -47,3 +47,5 @@ mod segments_cases;
 mod segments_gpu;
 #[cfg(feature = "cuda")]
 mod sinks_gpu;
+#[cfg(feature = "cuda")]
+mod tags_gpu;

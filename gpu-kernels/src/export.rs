@@ -586,7 +586,7 @@ macro_rules! __scan_body {
 ///
 /// As [`kernels!`](crate::kernels), whose rules for names hold here too; the names of all families are told apart by what
 /// they are called, so they differ. Each line emits the entry points `NAME__few`, `NAME__many` and `NAME__fold` (see
-/// [`tags`](crate::tags)), `NAME__clear`, `NAME__gather`, `NAME__sweep`, `NAME__scatter` and `NAME__settle` (see
+/// [`tags`](crate::tags)), `NAME__clear`, `NAME__gather`, `NAME__sweep`, `NAME__scatter`, `NAME__split`, `NAME__sum` and `NAME__settle` (see
 /// [`gather`](crate::tags::gather)), and `NAME__number`, `NAME__runs` and `NAME__spread` (see [`sorted`](crate::tags::sorted)), which take
 /// tags of every width. Beyond as many tags as a warp keeps values of, operators that are not gathered need
 /// [sorts](crate::sort_kernels) too.
@@ -605,6 +605,8 @@ macro_rules! tag_kernels {
                 $crate::__tag_entry!($name, $op, gather);
                 $crate::__tag_entry!($name, $op, sweep);
                 $crate::__tag_entry!($name, $op, scatter);
+                $crate::__tag_entry!($name, $op, split);
+                $crate::__tag_entry!($name, $op, sum);
                 $crate::__tag_entry!($name, $op, settle);
                 $crate::__tag_entry!($name, $op, number);
                 $crate::__tag_entry!($name, $op, runs);
@@ -625,6 +627,8 @@ macro_rules! tag_kernels {
                     $crate::__tag_simulated!($op, gather),
                     $crate::__tag_simulated!($op, sweep),
                     $crate::__tag_simulated!($op, scatter),
+                    $crate::__tag_simulated!($op, split),
+                    $crate::__tag_simulated!($op, sum),
                     $crate::__tag_simulated!($op, settle),
                     $crate::__tag_simulated!($op, number),
                     $crate::__tag_simulated!($op, runs),
@@ -940,6 +944,12 @@ macro_rules! __tag_bounds {
     ($op:ty, scatter) => {
         $crate::tags::gather::SCATTER_THREADS | $crate::tags::gather::RESIDENT << 16
     };
+    ($op:ty, split) => {
+        $crate::tags::partition::SPLIT_THREADS | $crate::tags::partition::RESIDENT << 16
+    };
+    ($op:ty, sum) => {
+        $crate::tags::partition::SUM_THREADS | 1 << 16
+    };
     ($op:ty, runs) => {
         $crate::scan::runs::run_bounds::<i32, $op>()
     };
@@ -975,7 +985,10 @@ macro_rules! __tag_body {
     };
     ($op:ty, clear, $params:expr) => {
         if const { $crate::tags::gather::serves::<$op>() } {
-            $crate::tags::gather::clear::<$op>($params)
+            $crate::tags::gather::clear::<$op>(
+                $params,
+                $crate::simt::shared!([u32; $crate::tags::gather::SIMPLE_WARPS]),
+            )
         }
     };
     ($op:ty, gather, $params:expr) => {
@@ -991,6 +1004,24 @@ macro_rules! __tag_body {
     ($op:ty, scatter, $params:expr) => {
         if const { $crate::tags::gather::serves::<$op>() } {
             $crate::tags::gather::gather::<$op, false, 1>($params, $crate::simt::shared!([u32; 1]))
+        }
+    };
+    ($op:ty, split, $params:expr) => {
+        if const { $crate::tags::partition::serves::<$op>() } {
+            $crate::tags::partition::split::<$op, { $crate::tags::partition::strips::<$op>() }>(
+                $params,
+                $crate::simt::shared!([u32; $crate::tags::partition::MOST_LISTS as usize + 1]),
+                $crate::simt::shared!([u32; $crate::block::SHARED]),
+            )
+        }
+    };
+    ($op:ty, sum, $params:expr) => {
+        if const { $crate::tags::partition::serves::<$op>() } {
+            $crate::tags::partition::sum::<$op, { $crate::tags::partition::IN_FLIGHT }>(
+                $params,
+                $crate::simt::shared!([u32; 4]),
+                $crate::simt::shared!([u32; $crate::block::SHARED]),
+            )
         }
     };
     ($op:ty, settle, $params:expr) => {

@@ -6,7 +6,8 @@
 //! values, and [`fold`], a launch of its own that starts as the first ends, combines those of all chunks. No value depends on
 //! which warp ran when.
 //!
-//! Operators whose order is free have another way: [`gather`](mod@gather). More tags than a warp keeps values of are [`sorted`].
+//! Operators whose order is free have another way: [`gather`](mod@gather), and for very many tags [`partition`]. More tags than a warp keeps
+//! values of are [`sorted`].
 
 use warpfold_monoid::{
     Monoid, Plain,
@@ -26,6 +27,7 @@ use crate::export::bounds;
 pub use crate::segments::tile::Word;
 
 pub mod gather;
+pub mod partition;
 pub mod sorted;
 
 /// The parameters of all kernels. The host fills it, the kernel receives it by value.
@@ -42,7 +44,7 @@ pub struct TagParams<Op: Monoid> {
     pub output: *mut Op::Output,
     /// A value for each tag and chunk: those of a tag lie side by side. A value for each tag, where they are [gathered](gather).
     pub partials: *mut Op::Acc,
-    /// Whether it is there.
+    /// Whether it is there. The room of [lists](partition::Lists), where pairs are split.
     pub present: *mut u8,
     /// `u64::MAX`, or nothing: receives the least index of a tag that is out of range.
     pub first_bad: *mut u64,
@@ -60,6 +62,8 @@ pub struct TagParams<Op: Monoid> {
     pub copies: u32,
     /// 1 if such a table has places for floats that are out of scale.
     pub floats: u32,
+    /// Lists of as many tags as a range has, where pairs are [split](partition); 0 elsewhere.
+    pub lists: u32,
     /// The index of the first item, as operators are told and as tags out of range are noted.
     pub base: u64,
     /// Null, or a value for each tag that what is found is added to, on its right, in place of a result.
@@ -105,6 +109,17 @@ pub const FOLD_THREADS: u32 = FOLD_LANES;
 
 /// Its warps.
 pub const FOLD_WARPS: usize = (FOLD_THREADS / LANES) as usize;
+
+/// Bytes of shared memory, at most, that a block has beside its dynamic ones, for kernels that ask for more of those than every block has.
+pub fn static_bytes(kernel: &str) -> Option<u32> {
+    if gather::KERNELS.contains(&kernel) {
+        Some(gather::STATIC_BYTES)
+    } else if partition::KERNELS.contains(&kernel) {
+        Some(partition::STATIC_BYTES)
+    } else {
+        None
+    }
+}
 
 /// Tags of which a block combines the chunks' values.
 pub const fn fold_tags(lanes: u32) -> u32 {

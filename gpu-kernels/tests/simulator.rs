@@ -19,6 +19,8 @@ mod ladder_thesis;
 mod ladder_transpose;
 #[path = "simulator/sort.rs"]
 mod sort;
+#[path = "simulator/tags.rs"]
+mod tags;
 
 use warpfold_gpu_kernels::device::{Part, ReduceParams};
 use warpfold_gpu_kernels::export::Table;

@@ -22,12 +22,13 @@ pub fn equal<T: PartialEq>(left: &T, right: &T) -> bool {
 /// assert!(warpfold_laws::same_bits(&f32::NAN, &f32::NAN));
 /// ```
 pub fn same_bits<T: Plain>(left: &T, right: &T) -> bool {
-    const { T::LAYOUT };
-    fn bytes<T: Plain>(value: &T) -> &[u8] {
-        // SAFETY: plain data has no padding, so all its bytes are initialised.
-        unsafe { std::slice::from_raw_parts((&raw const *value).cast(), size_of::<T>()) }
-    }
     bytes(left) == bytes(right)
+}
+
+pub(crate) fn bytes<T: Plain>(value: &T) -> &[u8] {
+    const { T::LAYOUT };
+    // SAFETY: plain data has no padding, so all its bytes are initialised.
+    unsafe { std::slice::from_raw_parts((&raw const *value).cast(), size_of::<T>()) }
 }
 
 /// Results are the same if they differ by at most `absolute`, or by at most `relative` times the larger magnitude. Two NaNs

@@ -61,8 +61,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use proptest::collection::vec;
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
-use warpfold_monoid::Monoid;
+use warpfold_monoid::{Atomic, Monoid, Plain};
 
+use compare::bytes;
 pub use compare::{Approx, equal, same_bits, within};
 pub use violation::{Law, Side, Violation};
 
@@ -181,6 +182,8 @@ impl Laws {
     /// - `push(acc, item, i)` means `combine(acc, lift(item, i))`;
     /// - `combine(a, b)` and `combine(b, a)` mean the same, if the operator is [`COMMUTATIVE`](Monoid::COMMUTATIVE);
     /// - if it claims [`ANY_ORDER`](Monoid::ANY_ORDER), `fold_many` and any order and grouping give the same bits;
+    /// - if it claims to be gathered by atomic updates ([`ATOMIC`](Monoid::ATOMIC)), the identity is neutral and, finished, what a
+    ///   reduction of nothing gives; and adding accumulators as words gives what `combine` gives, where that is claimed;
     /// - no method panics on what the others made, nor does `finish_empty`. (An overflow panics in a debug build and wraps
     ///   on the device: say which is meant, with `wrapping_add`.)
     ///
@@ -378,9 +381,18 @@ where
                 self.any_order(items, shuffle)?;
             }
         }
+        if self.claim() != Atomic::No {
+            self.nothing()?;
+            for cut in cuts::<2>(items.len()) {
+                self.neutral(Law::Atomic, items, cut)?;
+            }
+            for cut in cuts::<3>(items.len()) {
+                self.gathered(items, cut)?;
+            }
+        }
         if self.neutral {
             for cut in cuts::<2>(items.len()) {
-                self.neutral(items, cut)?;
+                self.neutral(Law::Neutrality, items, cut)?;
             }
         }
         Ok(())
@@ -418,12 +430,55 @@ where
         Ok(())
     }
 
-    fn neutral(&self, items: &[Op::Item], [start, end]: [usize; 2]) -> Result<(), Violation> {
+    fn neutral(&self, law: Law, items: &[Op::Item], [start, end]: [usize; 2]) -> Result<(), Violation> {
         let a = self.fold(items, start..end);
         let identity = Term { expression: "identity".to_string(), acc: self.op.identity() };
         let range = start..end;
-        self.compare(Law::Neutrality, items, range.clone(), self.combine(&identity, &a), a.clone())?;
-        self.compare(Law::Neutrality, items, range, self.combine(&a, &identity), a)
+        self.compare(law, items, range.clone(), self.combine(&identity, &a), a.clone())?;
+        self.compare(law, items, range, self.combine(&a, &identity), a)
+    }
+
+    /// How the operator claims to be gathered. Accumulators of other sizes never are, whatever it says.
+    fn claim(&self) -> Atomic {
+        Op::ATOMIC.of_size(size_of::<Op::Acc>())
+    }
+
+    /// Nothing is gathered to what the identity is.
+    fn nothing(&self) -> Result<(), Violation> {
+        let (found, expected) = (self.op.finish(self.op.identity()), self.op.finish_empty());
+        if same_bits(&found, &expected) {
+            return Ok(());
+        }
+        let sides = [("finish(identity)", found), ("finish_empty()", expected)];
+        self.broken(Law::Atomic, &[], sides.map(|(is, value)| (is.to_string(), format!("{value:?}"))))
+    }
+
+    /// Two accumulators meet in memory.
+    fn gathered(&self, items: &[Op::Item], [start, i, end]: [usize; 3]) -> Result<(), Violation> {
+        let (a, b) = (self.fold(items, start..i), self.fold(items, i..end));
+        let both = self.combine(&a, &b);
+        let [left, right, found] = [&a, &b, &both].map(|term| word(&term.acc));
+        let expected = match (self.claim(), size_of::<Op::Acc>()) {
+            (Atomic::Add, 4) => (left as u32).wrapping_add(right as u32).into(),
+            (Atomic::Add, _) => left.wrapping_add(right),
+            (Atomic::AddFloat, 8) => {
+                let (sum, found) = (f64::from_bits(left) + f64::from_bits(right), f64::from_bits(found));
+                // Zeros and what is no number are as good as others of them.
+                let alike = sum == found || (sum.is_nan() && found.is_nan());
+                if alike { found.to_bits() } else { sum.to_bits() }
+            }
+            // No `f64` has so few bytes.
+            (Atomic::AddFloat, _) => !found,
+            _ => found,
+        };
+        if expected == found {
+            return Ok(());
+        }
+        let sides = [
+            (format!("bits of {}", both.expression), format!("{found:#x}")),
+            (format!("{} + {}, as the words they are", a.expression, b.expression), format!("{expected:#x}")),
+        ];
+        self.broken(Law::Atomic, items, sides)
     }
 
     /// All runs of neighbours, folded at once and one by one.
@@ -535,13 +590,28 @@ where
         if same(&left, &right) {
             return Ok(());
         }
+        self.broken(law, items, [(left_is, format!("{left:?}")), (right_is, format!("{right:?}"))])
+    }
+
+    /// Sides that differ: how each was computed, and what it is.
+    fn broken(&self, law: Law, items: &[Op::Item], sides: [(String, String); 2]) -> Result<(), Violation> {
+        let [left, right] = sides.map(|(expression, value)| Box::new(Side { expression, value }));
         Err(Violation::Broken {
             operator: type_name::<Op>(),
             law,
             items: violation::shown(items),
-            left: Box::new(Side { expression: left_is, value: format!("{left:?}") }),
-            right: Box::new(Side { expression: right_is, value: format!("{right:?}") }),
+            left,
+            right,
         })
+    }
+}
+
+/// The bits of a value of 4 or 8 bytes.
+fn word<A: Plain>(value: &A) -> u64 {
+    match *bytes(value) {
+        [a, b, c, d] => u32::from_ne_bytes([a, b, c, d]).into(),
+        [a, b, c, d, e, f, g, h] => u64::from_ne_bytes([a, b, c, d, e, f, g, h]),
+        _ => 0,
     }
 }
 

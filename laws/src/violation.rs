@@ -21,6 +21,9 @@ pub enum Law {
     FoldMany,
     /// Any order and grouping gives the same bits, where the operator claims so.
     AnyOrder,
+    /// Atomic updates of accumulators in memory give what `combine` gives, and begin with the identity, where the operator claims
+    /// [`ATOMIC`](warpfold_monoid::Monoid::ATOMIC).
+    Atomic,
 }
 
 impl Law {
@@ -33,6 +36,7 @@ impl Law {
             Law::Order => "gives another result in the canonical tree than from left to right",
             Law::FoldMany => "folds many neighbours at once to other bits than one by one",
             Law::AnyOrder => "does not give the same bits in any order, as it claims to",
+            Law::Atomic => "is not gathered by atomic updates, as it claims to be",
         }
     }
 
@@ -55,6 +59,10 @@ impl Law {
             Law::FoldMany => {
                 "`fold_many` is a shortcut for `lift` of the first item and `push` of the others, each with its own index: \
                  make it that, or leave it out"
+            }
+            Law::Atomic => {
+                "say nothing of `ATOMIC`, or no more than holds: `Combine` asks for an identity that is neutral and finishes to what \
+                 nothing gives, `Add` also for integers that `combine` adds, `AddFloat` for an `f64` that it adds"
             }
             Law::AnyOrder => {
                 "say nothing of `ANY_ORDER`: it is for operators without rounding, whose ties fall the same way in every \

@@ -4,8 +4,8 @@
 use proptest::prelude::*;
 use warpfold_laws::{self as laws, Law, Laws, Violation};
 use warpfold_monoid::{
-    Elementwise, GivesIdentity, Map, MapFn, Max, Min, Monoid, NanMin, NonEmpty, Ordered, Plain, Product,
-    Semigroup, Sum, Unaligned, WithInitial, fused,
+    Atomic, Elementwise, Fast, GivesIdentity, Map, MapFn, Max, Min, Monoid, NanMin, NonEmpty, Ordered, Plain,
+    Product, Semigroup, Sum, Unaligned, WithInitial, fused,
 };
 
 /// An operator on `i64` that needs no more than one function.
@@ -207,6 +207,32 @@ impl<const TIES: bool, const BACKWARDS: bool> Monoid for Least<TIES, BACKWARDS> 
     }
 }
 
+/// The greatest number, and how it claims to be gathered: 0 by combining, 1 by adding, and 2 with an identity that is not neutral.
+#[derive(Clone, Copy, Debug, Plain)]
+struct Greatest<const CLAIM: u8>;
+
+impl<const CLAIM: u8> Monoid for Greatest<CLAIM> {
+    type Item = u32;
+    type Acc = u32;
+    type Output = u32;
+    type Empty = GivesIdentity;
+    const COMMUTATIVE: bool = true;
+    const ANY_ORDER: bool = true;
+    const ATOMIC: Atomic = if CLAIM == 1 { Atomic::Add } else { Atomic::Combine };
+    fn identity(&self) -> u32 {
+        if CLAIM == 2 { 9 } else { 0 }
+    }
+    fn lift(&self, item: u32, _index: u64) -> u32 {
+        item
+    }
+    fn combine(&self, left: u32, right: u32) -> u32 {
+        left.max(right)
+    }
+    fn finish(&self, acc: u32) -> u32 {
+        acc
+    }
+}
+
 fn broken(result: Result<impl std::fmt::Debug, Violation>) -> (Law, String, String) {
     match result {
         Err(violation @ Violation::Broken { .. }) => {
@@ -226,6 +252,22 @@ fn subtraction_is_not_associative() {
     {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
+}
+
+#[test]
+fn a_false_claim_of_atomic_updates_is_caught() {
+    laws::check(&Greatest::<0>, any::<u32>(), laws::equal).unwrap();
+    let (law, items, text) = broken(laws::check(&Greatest::<1>, any::<u32>(), laws::equal));
+    assert_eq!((law, items.as_str()), (Law::Atomic, "[1, 1]"));
+    for part in
+        ["claims to be", "bits of (x0 ∘ x1) = 0x1", "x0 + x1, as the words they are = 0x2", "`ATOMIC`"]
+    {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+    let (law, _, text) = broken(laws::check(&Greatest::<2>, 0u32..20, laws::equal));
+    assert!(law == Law::Atomic && text.contains("(identity ∘ x0) = 9"), "{text}");
+    laws::check(&Fast(Sum::<f32>::new()), 0.0f32..1.0, laws::within(1e-6, 0.0)).unwrap();
+    laws::check(&Sum::<u64>::new(), any::<u64>(), laws::equal).unwrap();
 }
 
 #[test]

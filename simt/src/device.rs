@@ -437,6 +437,27 @@ pub(crate) unsafe fn shared_add<T: Counters>(ptr: *mut T, _len: usize, index: us
     unsafe { T::add(ptr.add(index), value) }
 }
 
+/// What several threads draw numbers from in shared memory.
+pub trait Draws: Counters {
+    /// # Safety
+    /// `ptr` is an aligned word of shared memory.
+    unsafe fn draw(ptr: *mut Self, value: Self) -> Self;
+}
+
+impl Draws for u32 {
+    #[inline(always)]
+    unsafe fn draw(ptr: *mut u32, value: u32) -> u32 {
+        // SAFETY: the caller's promise.
+        unsafe { AtomicU32::from_ptr(ptr) }.fetch_add(value, Ordering::Relaxed)
+    }
+}
+
+#[inline(always)]
+pub(crate) unsafe fn shared_fetch_add<T: Draws>(ptr: *mut T, _len: usize, index: usize, value: T) -> T {
+    // SAFETY: the caller promises `index` within the array, whose elements are aligned.
+    unsafe { T::draw(ptr.add(index), value) }
+}
+
 #[inline(always)]
 pub(crate) unsafe fn shared_update<T: Exchanges>(
     ptr: *mut T,

@@ -61,6 +61,10 @@ impl<T> Copy for Shared<T> {}
 pub trait Counter: imp::Counters {}
 impl<T: imp::Counters> Counter for T {}
 
+/// What they may draw numbers from by [`fetch_add`](Shared::fetch_add): `u32`, which every card adds at once.
+pub trait Drawn: imp::Draws {}
+impl<T: imp::Draws> Drawn for T {}
+
 /// What they may [update](Shared::update) at the same time: `u32` and `u64`.
 pub trait Exchangeable: imp::Exchanges {}
 impl<T: imp::Exchanges> Exchangeable for T {}
@@ -131,6 +135,21 @@ impl<T: Plain> Shared<T> {
     {
         // SAFETY: the caller's promise.
         unsafe { imp::shared_add(self.ptr, self.len, index, value) }
+    }
+
+    /// As [`add`](Shared::add), and returns what was there before. Which of several threads comes first is open.
+    ///
+    /// # Safety
+    ///
+    /// As for [`add`](Shared::add).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn fetch_add(self, index: usize, value: T) -> T
+    where
+        T: Drawn,
+    {
+        // SAFETY: the caller's promise.
+        unsafe { imp::shared_fetch_add(self.ptr, self.len, index, value) }
     }
 
     /// Puts what `new` makes of element `index` in its place, as one step among the block's threads. `new` is asked again where

@@ -108,7 +108,7 @@ impl Mutant {
     fn suite(&self) -> &'static Suite {
         match self.file.as_str() {
             _ if self.part => &SINKS,
-            "tags.rs" | "tags/gather.rs" | "scan/runs.rs" => &KEYS,
+            "tags.rs" | "tags/gather.rs" | "tags/partition.rs" | "scan/runs.rs" => &KEYS,
             "beside.rs" => &SEGMENTS,
             file if file.starts_with("segments/") => &SEGMENTS,
             file if file.starts_with("scan") => &SCANS,

@@ -26,7 +26,7 @@ use warpfold_simt::{
     warp::{FULL, WarpReductionOp, shuffle_down, shuffle_idx, sync_warp, warp_reduce, warp_vote_ballot},
 };
 
-use super::{NONE, STRIP, TagParams, Word, load_tag, load_values, note_bad, width};
+use super::{NONE, STRIP, TagParams, Word, load_tag, load_values, note_bad, partition, width};
 
 /// The kernels that ask for more shared memory than every block has: of a multiprocessor, several blocks share it or one has it alone.
 pub const KERNELS: [&str; 2] = ["gather", "sweep"];
@@ -51,6 +51,9 @@ pub const RESIDENT: u32 = 2;
 /// Threads of a block of [`clear`] and [`settle`].
 pub const SIMPLE_THREADS: u32 = 256;
 
+/// Its warps.
+pub const SIMPLE_WARPS: usize = (SIMPLE_THREADS / LANES) as usize;
+
 /// The most items of a chunk: as many as fixed-point sums have bits for.
 pub const MOST_ITEMS: u64 = 1 << 20;
 
@@ -58,7 +61,7 @@ pub const MOST_ITEMS: u64 = 1 << 20;
 const ITEM_BITS: u32 = 42;
 
 /// Lanes, at least, that have a tag which is worth keeping in registers.
-const LIKES: u32 = 8;
+pub(super) const LIKES: u32 = 8;
 
 /// Are values of this operator gathered by atomic updates?
 pub const fn serves<Op: Monoid>() -> bool {
@@ -73,7 +76,7 @@ pub const fn entry_bytes<Op: Monoid>(floats: bool) -> usize {
 
 /// What values of 4 or 8 bytes are in bits.
 #[inline(always)]
-fn bits<A: Plain>(value: A) -> u64 {
+pub(super) fn bits<A: Plain>(value: A) -> u64 {
     // SAFETY: plain data of that size.
     unsafe {
         match size_of::<A>() {
@@ -103,19 +106,32 @@ unsafe fn of_bits<A: Plain>(bits: u64) -> A {
 
 /// Fixed point: which numbers are kept in it, and how.
 #[derive(Clone, Copy)]
-struct Scale {
+pub(super) struct Scale {
     /// One and a half times 2^52 units: the last place of what is added to it is the unit.
     magic: f64,
+    /// Upper words of so many units are too large, of either sign.
+    most: u32,
+}
+
+/// Bits of fixed-point items, beyond those that [`MOST_ITEMS`] leave, that sums of so many need.
+#[inline(always)]
+pub(super) const fn bits_beyond(items: u64) -> u32 {
+    let mut beyond = 0;
+    while items > MOST_ITEMS << beyond {
+        beyond += 1;
+    }
+    beyond
 }
 
 impl Scale {
-    /// That for numbers with a greatest exponent, as `f64` have it; 0 if none is known.
+    /// That for numbers with a greatest exponent, as `f64` have it; 0 if none is known. So many bits [more](bits_beyond) are for sums.
     #[inline(always)]
-    fn of(exponent: u32) -> Scale {
+    pub(super) fn of(exponent: u32, beyond: u32) -> Scale {
         let exponent = if exponent == 0 { 1023 } else { exponent.clamp(100, 1900) };
         // Four times the greatest is below 2^ITEM_BITS units.
-        let unit = exponent + 3 - ITEM_BITS;
-        Scale { magic: 1.5 * f64::from_bits((unit as u64 + 52) << 52) }
+        let item_bits = ITEM_BITS - beyond;
+        let unit = exponent + 3 - item_bits;
+        Scale { magic: 1.5 * f64::from_bits((unit as u64 + 52) << 52), most: 1 << (item_bits - 32) }
     }
 
     /// The number in units; the flag says whether it is so many, and fewer than 2^ITEM_BITS.
@@ -124,8 +140,7 @@ impl Scale {
         let moved = value + self.magic;
         let units = moved.to_bits().wrapping_sub(self.magic.to_bits());
         // Of what is too large, or not finite, the exponent differs, and with it the upper word by far more.
-        let most = 1 << (ITEM_BITS - 32);
-        let small = ((units >> 32) as u32).wrapping_add(most) < 2 * most;
+        let small = ((units >> 32) as u32).wrapping_add(self.most) < 2 * self.most;
         (units, small & (moved - self.magic == value))
     }
 
@@ -138,21 +153,21 @@ impl Scale {
 }
 
 /// Where a block gathers values.
-struct Table<'a, Op: Monoid> {
-    op: &'a Op,
+pub(super) struct Table<'a, Op: Monoid> {
+    pub(super) op: &'a Op,
     /// Those of all tags.
-    state: *mut Op::Acc,
+    pub(super) state: *mut Op::Acc,
     /// The first of the tags that the block has.
-    lowest: u32,
+    pub(super) lowest: u32,
     /// In shared memory.
-    words: Shared<Word>,
+    pub(super) words: Shared<Word>,
     /// Copies of a value there, as a power of two.
-    copies: u32,
+    pub(super) copies: u32,
     /// Values of all copies.
-    places: u32,
+    pub(super) places: u32,
     /// Do numbers that are out of scale have a place there?
-    floats: bool,
-    scale: Scale,
+    pub(super) floats: bool,
+    pub(super) scale: Scale,
 }
 
 impl<Op: Monoid> Table<'_, Op> {
@@ -203,7 +218,7 @@ impl<Op: Monoid> Table<'_, Op> {
     /// Among the block's tags.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn put<const SHARED: bool>(&self, slot: u32, lane: u32, value: Op::Acc) {
+    pub(super) unsafe fn put<const SHARED: bool>(&self, slot: u32, lane: u32, value: Op::Acc) {
         let place = self.place(slot, lane);
         // SAFETY: the caller's promise; all places have values since a barrier.
         unsafe {
@@ -294,7 +309,7 @@ impl<Op: Monoid> Table<'_, Op> {
     ///
     /// All threads of the block call; a barrier follows.
     #[inline(always)]
-    unsafe fn fill(&self, thread: u32) {
+    pub(super) unsafe fn fill(&self, thread: u32) {
         let floats = matches!(Op::ATOMIC, Atomic::AddFloat);
         let nothing = bits(self.op.identity());
         let places = if self.floats { 2 * self.places } else { self.places };
@@ -354,6 +369,27 @@ impl<Op: Monoid> Table<'_, Op> {
             sum = self.op.combine(sum, unsafe { of_bits(self.scale.value(units).to_bits()) });
         }
         sum
+    }
+
+    /// Adds what the block has of its tags to the values of all blocks.
+    ///
+    /// # Safety
+    ///
+    /// All threads of the block call, behind a barrier.
+    #[inline(always)]
+    pub(super) unsafe fn add_up(&self, tags: u32, thread: u32) {
+        let mut slot = thread;
+        while slot < tags {
+            nounroll();
+            // SAFETY: among the block's tags, behind a barrier.
+            unsafe {
+                let total = self.total(slot, thread % LANES);
+                if bits(total) != bits(self.op.identity()) {
+                    self.put_global(slot, total);
+                }
+            }
+            slot += block_dim_x();
+        }
     }
 }
 
@@ -420,7 +456,8 @@ impl<Op: Monoid> Chunk<'_, Op> {
 ///
 /// The grid has a block for each chunk and range, of whole warps, with room for [`entry_bytes`] of each tag of a range and copy in dynamic
 /// shared memory if that is used; a range is all tags if not. The values at `partials` have been [cleared](clear) and are, like `first_bad`,
-/// this launch's alone. Tags and values are readable. `top` has room for a word.
+/// this launch's alone. Tags and values are readable. `top` has room for a word. If there are `lists`, and memory is not `SHARED`,
+/// [`clear`] has had a look at the tags, and nothing is done unless they [repeat](partition).
 #[inline(always)]
 pub unsafe fn gather<Op: Monoid, const SHARED: bool, const F: usize>(
     params: &TagParams<Op>,
@@ -445,7 +482,16 @@ pub unsafe fn gather<Op: Monoid, const SHARED: bool, const F: usize>(
     // SAFETY: the caller's promise.
     let words = unsafe { dynamic_shared::<Word>(if SHARED { bytes.div_ceil(size_of::<Word>()) } else { 0 }) };
     let (state, copies) = (params.partials, params.copies);
-    let mut table = Table { op, state, lowest, words, copies, places, floats, scale: Scale::of(0) };
+    let mut table = Table { op, state, lowest, words, copies, places, floats, scale: Scale::of(0, 0) };
+    if !SHARED && params.lists > 0 {
+        // Most often there is nothing to do here.
+        grid::let_next_start();
+        grid::wait_for_previous();
+        // SAFETY: the caller's promise.
+        if !unsafe { partition::repeats(params) } {
+            return;
+        }
+    }
     if SHARED {
         // SAFETY: all threads call, and a barrier follows.
         unsafe {
@@ -476,7 +522,7 @@ pub unsafe fn gather<Op: Monoid, const SHARED: bool, const F: usize>(
         }
         sync_threads();
         // SAFETY: behind a barrier.
-        table.scale = Scale::of(unsafe { top.read(0) });
+        table.scale = Scale::of(unsafe { top.read(0) }, 0);
     }
 
     let vectors = params.width == width::WORD
@@ -558,18 +604,8 @@ pub unsafe fn gather<Op: Monoid, const SHARED: bool, const F: usize>(
     unsafe { flush::<Op, SHARED>(&table, hot, &mut kept, lane) };
     if SHARED {
         sync_threads();
-        let mut slot = thread;
-        while slot < tags {
-            nounroll();
-            // SAFETY: among the block's tags, behind a barrier.
-            unsafe {
-                let total = table.total(slot, lane);
-                if bits(total) != bits(op.identity()) {
-                    table.put_global(slot, total);
-                }
-            }
-            slot += threads;
-        }
+        // SAFETY: all threads call, behind a barrier.
+        unsafe { table.add_up(tags, thread) };
     }
 }
 
@@ -579,7 +615,7 @@ pub unsafe fn gather<Op: Monoid, const SHARED: bool, const F: usize>(
 ///
 /// All lanes of the warp call, with the same turn.
 #[inline(always)]
-unsafe fn liked(slot: u32, turn: u32) -> (u32, u32) {
+pub(super) unsafe fn liked(slot: u32, turn: u32) -> (u32, u32) {
     // SAFETY: all lanes are here.
     unsafe {
         let candidate = shuffle_idx(FULL, slot, turn);
@@ -593,7 +629,7 @@ unsafe fn liked(slot: u32, turn: u32) -> (u32, u32) {
 ///
 /// All lanes of the warp call, with the same tag.
 #[inline(always)]
-unsafe fn flush<Op: Monoid, const SHARED: bool>(
+pub(super) unsafe fn flush<Op: Monoid, const SHARED: bool>(
     table: &Table<'_, Op>,
     hot: u32,
     kept: &mut Op::Acc,
@@ -621,11 +657,26 @@ unsafe fn flush<Op: Monoid, const SHARED: bool>(
 ///
 /// # Safety
 ///
-/// `partials` has a value for each tag, and they are this launch's alone.
+/// `partials` has a value for each tag, and they are this launch's alone. So are the lengths of lists, if there are any, and what says whether
+/// pairs are split into them; then tags are readable. `seen` has room for a word for each warp of a block.
 #[inline(always)]
-pub unsafe fn clear<Op: Monoid>(params: &TagParams<Op>) {
+pub unsafe fn clear<Op: Monoid>(params: &TagParams<Op>, seen: Shared<u32>) {
     grid::wait_for_previous();
     grid::let_next_start();
+    if block_idx_x() == 0 {
+        let mut list = thread_idx_x();
+        while list < params.lists {
+            nounroll();
+            // SAFETY: the list's own.
+            unsafe { global::store(params.present.cast::<u32>().wrapping_add(list as usize), 0) };
+            list += block_dim_x();
+        }
+        if params.lists > 0 {
+            // The other blocks have begun with their tags.
+            // SAFETY: all threads of the block are here.
+            unsafe { partition::look(params, seen) };
+        }
+    }
     let mut tag = block_idx_x() * block_dim_x() + thread_idx_x();
     while tag < params.k {
         nounroll();

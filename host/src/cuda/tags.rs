@@ -236,28 +236,26 @@ impl TagLauncher {
         // SAFETY: a live stream, by the caller's promise; the context is current.
         let (block, captured) = unsafe { gpu.workspace(&gpu.tag_pool, stream, bytes)? };
         let base = block.as_ref().map_or(0, |block| block.address());
-        let params = plan.params(
-            op,
-            &Places {
-                tags: tags as usize,
-                width: T::WIDTH,
-                values: values as usize,
-                output: into.output as usize,
-                partials: base as usize,
-                present: (base + value_bytes) as usize,
-                first_bad: into.first_bad as usize,
-                base: into.base,
-                kept: into.kept as usize,
-                held: into.held as usize,
-            },
-        );
+        let places = Places {
+            tags: tags as usize,
+            width: T::WIDTH,
+            values: values as usize,
+            output: into.output as usize,
+            partials: base as usize,
+            present: (base + value_bytes) as usize,
+            first_bad: into.first_bad as usize,
+            base: into.base,
+            kept: into.kept as usize,
+            held: into.held as usize,
+        };
         let over = || format!(" over {n} items of {} bytes, by {k} tags", size_of::<Op::Item>());
-        let at = ptr::from_ref(&params).cast();
         // SAFETY: the parameters of this operator's kernels, whose descriptor was compared; what they point to is the caller's
         // promise and the workspace's size.
         let launched = unsafe {
             plan.launches.iter().try_for_each(|launch| {
                 let shape = (launch.grid, launch.block, launch.shared);
+                let params = plan.params(launch, op, &places);
+                let at = ptr::from_ref(&params).cast();
                 self.loaded.launch_with(launch.kernel, shape, at, stream, true, over)
             })
         };

@@ -201,10 +201,10 @@ impl TagSimulator {
         ]);
         (at.partials, at.present, at.first_bad) =
             (partials.address(), present.address(), first_bad.address());
-        let params = plan.params(op, &at);
         let options = self.bodies.options(buffers);
-        let params = ptr::from_ref(&params).cast();
         for launch in &plan.launches {
+            let params = plan.params(launch, op, &at);
+            let params = ptr::from_ref(&params).cast();
             let name = Name { kernel: launch.kernel, grid: launch.grid, block: launch.block, n };
             // SAFETY: the parameters of this operator's kernels; the plan gives them what their documentation asks for.
             unsafe { self.bodies.launch_with(&name, launch.shared as usize, &options, params)? };

@@ -126,3 +126,40 @@ fn what_is_not_finite_and_out_of_range() {
         [0.0, 1.5]
     );
 }
+
+/// Lists of pairs whose tags fit into a table: of a device with room for a tile, where no few ranges of tags have them.
+#[test]
+fn pairs_that_are_split() {
+    let facts = device(60_000);
+    let mut next = random(5);
+    for (shape, k, n) in [(0, 17_000, 70_001), (3, 16_400, 66_000), (1, 15_000, 60_003), (2, 20_000, 80_000)]
+    {
+        let mut tags = tags(k, shape, n);
+        let bad = n - 7000 - shape as usize;
+        (tags[bad], tags[n - 1]) = (k, u32::MAX);
+        // From the second on, where no vector begins.
+        let from = shape as usize % 2;
+        let ints: Vec<u32> = (0..n).map(|_| next()).collect();
+        let floats: Vec<f32> = ints.iter().map(|&number| float(number)).collect();
+        let engine = sim(Schedule::Concurrent { seed: k as u64 }).with_facts(facts);
+        let (mut sums, mut total, mut magnitude) =
+            (vec![0_u64; k as usize], vec![0_f64; k as usize], vec![0_f64; k as usize]);
+        for i in (from..n).filter(|&i| tags[i] < k) {
+            let tag = tags[i] as usize;
+            sums[tag] = sums[tag].wrapping_add((ints[i] as u64) << 20);
+            total[tag] += floats[i] as f64;
+            magnitude[tag] += floats[i].abs() as f64;
+        }
+        let long: Vec<u64> = ints.iter().map(|&number| (number as u64) << 20).collect();
+        let exact = engine.by_tag(Sum::<u64>::new(), k as u64).unwrap();
+        let error = exact.reduce(&tags[from..], &long[from..]).unwrap_err();
+        assert_eq!(error, Error::TagOutOfRange { index: (bad - from) as u64, tag: k.into(), tags: k.into() });
+        assert_eq!(exact.ignore_out_of_range().reduce(&tags[from..], &long[from..]).unwrap(), sums);
+        let fast = engine.by_tag(Fast(Sum::<f32>::new()), k as u64).unwrap().ignore_out_of_range();
+        let found = fast.reduce(&tags[from..], &floats[from..]).unwrap();
+        for tag in 0..k as usize {
+            let off = (found[tag] as f64 - total[tag]).abs();
+            assert!(off <= 1.2e-7 * total[tag].abs() + 1e-12 * magnitude[tag], "tag {tag} of {k}");
+        }
+    }
+}

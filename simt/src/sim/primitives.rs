@@ -306,6 +306,22 @@ pub(crate) unsafe fn shared_add<T: Counters>(ptr: *mut T, len: usize, index: usi
     unsafe { write(current(), place, place.read().plus(value)) }
 }
 
+/// What several threads may draw numbers from in shared memory.
+pub trait Draws: Counters {}
+impl Draws for u32 {}
+
+#[track_caller]
+pub(crate) unsafe fn shared_fetch_add<T: Draws>(ptr: *mut T, len: usize, index: usize, value: T) -> T {
+    shared_access(ptr, len, index, AccessKind::Add, Location::caller());
+    let place = ptr.wrapping_add(index);
+    // SAFETY: within the array and written, as just checked; one simulated thread runs at a time.
+    unsafe {
+        let before = place.read();
+        write(current(), place, before.plus(value));
+        before
+    }
+}
+
 #[track_caller]
 pub(crate) unsafe fn shared_update<T: Exchanges>(
     ptr: *mut T,
