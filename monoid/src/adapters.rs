@@ -68,8 +68,8 @@ impl<Op: Monoid> Monoid for Ordered<Op> {
 /// It says that it has [any order](Monoid::ANY_ORDER) although it rounds. Kernels then start their vectors where memory has
 /// them, instead of at the first item, and a thread keeps one accumulator, not a vector's worth. Results are as accurate as
 /// ever and the same in every run on the same data at the same address, but another backend, address or strategy may
-/// give other last bits. By tag, where values are [gathered](Monoid::ATOMIC) by atomic updates, so may another run, and a sum of nothing but
-/// negative zeros is a positive one. Only for operators that commute: others do not compile.
+/// give other last bits. So may another run of a scan, which takes what the tiles before have published by then, and by tag, where
+/// values are [gathered](Monoid::ATOMIC) by atomic updates and a sum of nothing but negative zeros is a positive one. Only for operators that commute: others do not compile.
 ///
 /// ```
 /// use warpfold_monoid::{Fast, Monoid, Sum, tree};

@@ -258,9 +258,9 @@ pub unsafe fn few<Op: Monoid, const V: usize, const W: usize>(params: &ColumnPar
     let at = block_idx_x() as u64 * THREADS as u64 + thread_idx_x() as u64;
     if at < all {
         // SAFETY: the caller's promise.
-        let (result, mut next) = unsafe { neighbours::<Op, W>(params, a_group, all, at) };
+        let (result, here, mut next) = unsafe { neighbours::<Op, W>(params, a_group, all, at) };
         let to = params.output.wrapping_add(result as usize);
-        if is_whole::<Op, W>(params, next, result) {
+        if is_whole::<Op, W>(params, next, result, here) {
             let ops: [Op; W] = core::array::from_fn(|c| operator(&params.op, result + c as u64, true));
             let n = params.n as u32;
             let mut acc = [[params.op.identity(); V]; W];
@@ -318,7 +318,7 @@ pub unsafe fn few<Op: Monoid, const V: usize, const W: usize>(params: &ColumnPar
         } else {
             cold_path();
             // SAFETY: the caller's promise.
-            unsafe { one_by_one::<Op, V, W>(params, next, result) };
+            unsafe { one_by_one::<Op, V>(params, next, result, here) };
         }
     }
     let_next_start();
@@ -351,17 +351,18 @@ unsafe fn least<Op: Monoid, const V: usize, const W: usize>(
     // SAFETY: the caller's promise.
     let place = |k: usize| unsafe {
         let at = first + (k as u32 * THREADS) as u64;
-        let (result, items) = neighbours::<Op, W>(params, a_group, all, at.min(all - 1));
-        (at < all, result, items, is_whole::<Op, W>(params, items, result))
+        let (result, here, items) = neighbours::<Op, W>(params, a_group, all, at.min(all - 1));
+        let whole = is_whole::<Op, W>(params, items, result, here);
+        (result, if at < all { here } else { 0 }, items, whole)
     };
     let batch: [[_; V]; LEAST as usize] = core::array::from_fn(|k| {
-        let (there, _, items, whole) = place(k);
+        let (_, here, items, whole) = place(k);
         core::array::from_fn(|lane| {
             let from = items.wrapping_offset(lane as isize * params.stride as isize);
             // SAFETY: a vector of neighbours in a row.
             unsafe {
                 global::load_neighbours_if::<NoAllocate, Op::Item, W>(
-                    there && whole && (lane as u32) < n,
+                    here > 0 && whole && (lane as u32) < n,
                     from,
                 )
             }
@@ -369,8 +370,8 @@ unsafe fn least<Op: Monoid, const V: usize, const W: usize>(
     });
     let mut k = 0;
     while k < LEAST as usize {
-        let (there, result, items, whole) = place(k);
-        if there && whole {
+        let (result, here, items, whole) = place(k);
+        if here > 0 && whole {
             let values: [Op::Output; W] = core::array::from_fn(|c| {
                 let op = &operator(&params.op, result + c as u64, true);
                 let acc: [_; V] = core::array::from_fn(|lane| {
@@ -386,16 +387,16 @@ unsafe fn least<Op: Monoid, const V: usize, const W: usize>(
             });
             // SAFETY: one thread so many columns.
             unsafe { global::store_neighbours(params.output.wrapping_add(result as usize), values) };
-        } else if there {
+        } else if here > 0 {
             cold_path();
             // SAFETY: the caller's promise.
-            unsafe { one_by_one::<Op, V, W>(params, items, result) };
+            unsafe { one_by_one::<Op, V>(params, items, result, here) };
         }
         k += 1;
     }
 }
 
-/// The number of the first of group `at` of `W` neighbours, and where its items begin.
+/// The number of the first of group `at` of `W` neighbours, how many are there, and where its items begin.
 ///
 /// # Safety
 ///
@@ -406,11 +407,12 @@ unsafe fn neighbours<Op: Monoid, const W: usize>(
     a_group: u64,
     all: u64,
     at: u64,
-) -> (u64, *const Op::Item) {
+) -> (u64, u32, *const Op::Item) {
     let (outer, column) = divided(at, a_group, all);
     let column = column * W as u64;
     let first = (outer as i64).wrapping_mul(params.outer_stride).wrapping_add(column as i64);
-    (outer * params.inner + column, params.input.wrapping_offset(first as isize))
+    let here = (params.inner - column).min(W as u64) as u32;
+    (outer * params.inner + column, here, params.input.wrapping_offset(first as isize))
 }
 
 /// Are all `W` neighbours there, and their items and results aligned vectors?
@@ -419,9 +421,10 @@ fn is_whole<Op: Monoid, const W: usize>(
     params: &ColumnParams<Op>,
     items: *const Op::Item,
     result: u64,
+    here: u32,
 ) -> bool {
     let to = params.output.wrapping_add(result as usize);
-    result % params.inner + W as u64 <= params.inner
+    here == W as u32
         && (params.stride as usize).is_multiple_of(W)
         && items.addr().is_multiple_of(size_of::<[Op::Item; W]>())
         && (!global::is_vector::<Op::Output, W>() || to.addr().is_multiple_of(size_of::<[Op::Output; W]>()))
@@ -433,17 +436,17 @@ fn is_whole<Op: Monoid, const W: usize>(
 ///
 /// As for [`few`].
 #[inline(always)]
-unsafe fn one_by_one<Op: Monoid, const V: usize, const W: usize>(
+unsafe fn one_by_one<Op: Monoid, const V: usize>(
     params: &ColumnParams<Op>,
     items: *const Op::Item,
     result: u64,
+    here: u32,
 ) {
-    let here = (params.inner - result % params.inner).min(W as u64);
     let to = params.output.wrapping_add(result as usize);
     let mut c = 0;
     while c < here {
         nounroll();
-        let op = &operator(&params.op, result + c, true);
+        let op = &operator(&params.op, result + c as u64, true);
         let items = items.wrapping_add(c as usize);
         // SAFETY: a column's items.
         let acc = unsafe { column_value::<Op, V>(params, op, items) };
@@ -568,24 +571,26 @@ unsafe fn column_value<Op: Monoid, const V: usize>(
     items: *const Op::Item,
 ) -> Op::Acc {
     let len = params.n;
+    let place = |i: u64| items.wrapping_offset((i as i64).wrapping_mul(params.stride) as isize);
     let step = |from: *const Op::Item, items: i64| from.wrapping_offset(items as isize);
     // SAFETY: an item of the column, if wanted.
     let load =
         |from: *const Op::Item, wanted: bool| unsafe { global::load_if::<Plainly, Op::Item>(wanted, from) };
     if Op::ANY_ORDER {
         const BATCH: usize = LANES * ROUNDS / 2;
+        let apart = params.stride;
         let mut acc = op.identity();
-        let mut i = 0;
-        let mut next = items;
+        let mut i = 0u64;
+        let mut next = place(i);
         let mut begun = false;
         while i < len {
             nounroll();
-            if i + BATCH as u64 - 1 < len {
+            if i + (BATCH as u64 - 1) < len {
                 // All there: nothing to ask.
                 let mut from = next;
                 let batch: [_; BATCH] = core::array::from_fn(|_| {
                     let item = load(from, true);
-                    from = step(from, params.stride);
+                    from = step(from, apart);
                     item
                 });
                 let mut u = 0;
@@ -603,7 +608,7 @@ unsafe fn column_value<Op: Monoid, const V: usize>(
                 // SAFETY: loaded.
                 let item = unsafe { load(next, true).assume_init() };
                 acc = if begun { op.push(acc, item, i) } else { op.lift(item, i) };
-                next = step(next, params.stride);
+                next = step(next, apart);
                 i += 1;
             }
             begun = opaque(1) != 0;
@@ -611,17 +616,18 @@ unsafe fn column_value<Op: Monoid, const V: usize>(
         return acc;
     }
     let lanes = params.groups * V as u32;
+    // Not known to be all, which would have the assembler put off loads.
+    let mine = lanes / params.parts;
     let apart = (lanes as i64).wrapping_mul(params.stride);
     let mut lane = 0;
-    let mut first = items;
-    let end = (lanes as u64).min(len) as u32;
+    let end = ((lanes as u64).min(len) as u32).min(lane + mine);
     let mut counter = Counter::<Op, SHORT_LEVELS>::new(op);
     while lane < end {
         nounroll();
         let here = (end - lane).min(LANES as u32);
         let mut acc = [op.identity(); LANES];
         let mut round = lane as u64;
-        let mut next = first;
+        let mut next = place(round);
         let mut begun = false;
         let count = rounds::<Op>();
         while round < len {
@@ -694,7 +700,6 @@ unsafe fn column_value<Op: Monoid, const V: usize>(
         }
         counter.push(op, acc[0]);
         lane += LANES as u32;
-        first = step(first, LANES as i64 * params.stride);
     }
     counter.total(op)
 }
