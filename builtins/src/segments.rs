@@ -48,5 +48,5 @@ const _: () = {
     #[unsafe(export_name = "dot_f32_along_segments__narrow__allow_stack")]
     static DOT_F32: u32 = 16;
     #[unsafe(export_name = "dot_f32_along_segments__columns_few__allow_stack")]
-    static DOT_F32_FEW: u32 = 24;
+    static DOT_F32_FEW: u32 = 32;
 };
