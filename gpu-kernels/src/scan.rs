@@ -465,7 +465,7 @@ unsafe fn scan_tile<
         let value = unsafe { shuffle_idx(FULL, totals, present - 1) };
         let (mut before, mut behind) = (initial, value);
         if chained {
-            let at = Place { tile, last: tile + 1 == tiles, whole: true, lane, epoch, ahead: !REVERSE };
+            let at = Place { tile, last: tile + 1 == tiles, whole: true, lane, epoch, ahead: true };
             let initial = if has_initial { Some(initial) } else { None };
             // SAFETY: the whole warp is here, and the tiles before this one of its row have been drawn before it.
             (before, behind) = unsafe { look_back(op, ledger, at, initial, value) };
@@ -1091,8 +1091,13 @@ fn memory<const REVERSE: bool>(j: u32, strip: u32) -> u32 {
 /// Where item `i` of a lane's strip lies in shared memory.
 #[inline(always)]
 fn place<T, const REVERSE: bool>(lane: u32, i: u32, strip: u32) -> usize {
-    let (line, i) = if REVERSE { (LANES - 1 - lane, strip - 1 - i) } else { (lane, i) };
-    line as usize * pitch::<T>(strip as usize) + i as usize
+    let pitch = pitch::<T>(strip as usize);
+    if REVERSE {
+        // Counted down in the width of addresses, so that an item can be read before the result of the one before it is written.
+        ((LANES - 1 - lane) as usize * pitch + strip as usize - 1).wrapping_sub(i as usize)
+    } else {
+        lane as usize * pitch + i as usize
+    }
 }
 
 /// The same of the item that lies at `m` in memory.
@@ -1254,11 +1259,16 @@ unsafe fn store_some<T: Plain, const REVERSE: bool>(
     let mut j = lane;
     while j < piece.count {
         nounroll();
-        let m = memory::<REVERSE>(j, strip);
-        let at = (piece.first + m as i64) * piece.stride;
+        let from = if REVERSE { (LANES * strip - 1) as i64 - j as i64 } else { j as i64 };
+        let at = (piece.first + from) * piece.stride;
+        let staged = if pitch::<T>(strip as usize) == strip as usize {
+            from as usize
+        } else {
+            place_of::<T>(from as u32, strip)
+        };
         // SAFETY: a result that there is.
         unsafe {
-            global::store(results.wrapping_offset(at as isize), get::<T>(stage, place_of::<T>(m, strip)));
+            global::store(results.wrapping_offset(at as isize), get::<T>(stage, staged));
         }
         j += LANES;
     }
