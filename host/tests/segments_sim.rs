@@ -301,6 +301,13 @@ fn many_columns_of_few_items() {
             let found = unsafe { reducer.reduce_layout(items.as_ptr().add(start), &layout) }.unwrap();
             assert!(found == defined(&op, &items, start as i64, &layout), "{plan}");
         }
+        // Rows of whole vectors, whose last is beside the columns.
+        let items = make(3 * 65_538);
+        let layout = Layout::new(&[3, 65_537], &[65_538, 1], &[0]).unwrap();
+        let reducer = engine(3).segments(op).unwrap();
+        // SAFETY: as above.
+        let found = unsafe { reducer.reduce_layout(items.as_ptr(), &layout) }.unwrap();
+        assert!(found == defined(&op, &items, 0, &layout));
     }
     many(Grouping::<u32, true>::new(), numbers);
     many(Grouping::<u64, true>::new(), numbers);

@@ -17,6 +17,7 @@ use warpfold_gpu_kernels::{
         columns::{self, ColumnParams},
         rows::{self, RowParams},
         tile::{TILE_WORDS, Word},
+        wide,
     },
 };
 use warpfold_monoid::{GivesIdentity, Monoid, Plain, Sum, scan::Tiling, tree::Shape};
@@ -389,7 +390,7 @@ fn columns_are_coalesced_as_they_lie() {
     let (n, inner) = (64_usize, 64_usize);
     let items = numbers(n * inner);
     let shape = Shape::new(n as u64, 4);
-    for parts in [1, 8] {
+    for parts in [shape.groups] {
         let mut output = vec![0; inner];
         let buffers = vec![Buffer::read_only("items", &items), Buffer::writable("output", &mut output)];
         let params = ColumnParams {
@@ -414,7 +415,7 @@ fn columns_are_coalesced_as_they_lie() {
         };
         // SAFETY: a block a tile, `width * parts` threads, a slot each.
         let counts = counted(2, 32 * parts, &params, buffers, |params| unsafe {
-            columns::columns::<_, 4>(params, shared!([u32; 256]), shared!([u32; 1]));
+            columns::columns::<_, 4>(params, shared!([u32; wide::slots::<Counted>(1)]), shared!([u32; 1]));
         });
         assert!(ideal(&counts.loads) && ideal(&counts.stores), "{parts}: {:?}", counts.loads);
         assert_eq!(counts.loads.bytes as usize, 4 * n * inner);

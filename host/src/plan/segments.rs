@@ -715,7 +715,7 @@ mod tests {
         let columns = |inner| Arrangement::Columns { inner, dense: true };
         let of = |inner, n| planner::<Sum<f32>>().plan(inner, n, columns(inner)).unwrap().strategy;
         assert_eq!(
-            [(2, 1000), (4, 1000), (5, 1000), (1000, 1000), (1000, 16)].map(|(inner, n)| of(inner, n))[..],
+            [(2, 1000), (4, 1000), (8, 1000), (1000, 1000), (1000, 16)].map(|(inner, n)| of(inner, n))[..],
             {
                 use SegmentStrategy::{Columns, Narrow, Wide};
                 [Narrow, Narrow, Wide, Wide, Columns]
