@@ -390,40 +390,39 @@ fn columns_are_coalesced_as_they_lie() {
     let (n, inner) = (64_usize, 64_usize);
     let items = numbers(n * inner);
     let shape = Shape::new(n as u64, 4);
-    for parts in [shape.groups] {
-        let mut output = vec![0; inner];
-        let buffers = vec![Buffer::read_only("items", &items), Buffer::writable("output", &mut output)];
-        let params = ColumnParams {
-            input: items.as_ptr(),
-            stride: inner as i64,
-            outer_stride: 0,
-            outer: 1,
-            inner: inner as u64,
-            n: n as u64,
-            output: output.as_mut_ptr(),
-            partials: ptr::null_mut(),
-            tickets: ptr::null_mut(),
-            chunk: shape.chunk,
-            chunks: shape.chunks as u32,
-            groups: shape.groups,
-            width: 32,
-            parts,
-            splits: 1,
-            padding: 0,
-            tiles: inner.div_ceil(32) as u64,
-            op: Counted,
-        };
-        // SAFETY: a block a tile, `width * parts` threads, a slot each.
-        let counts = counted(2, 32 * parts, &params, buffers, |params| unsafe {
-            columns::columns::<_, 4>(params, shared!([u32; wide::slots::<Counted>(1)]), shared!([u32; 1]));
-        });
-        assert!(ideal(&counts.loads) && ideal(&counts.stores), "{parts}: {:?}", counts.loads);
-        assert_eq!(counts.loads.bytes as usize, 4 * n * inner);
-        assert_eq!(counts.shared().conflicts(), 0, "{parts}: {:?}", counts.shared());
-        assert_eq!(counts.combines.lanes as usize, (n - 1) * inner);
-        let sum = |c: usize| (0..n).fold(0, |sum: u32, i| sum.wrapping_add(items[i * inner + c]));
-        assert!((0..inner).map(sum).eq(output));
-    }
+    let parts = shape.groups;
+    let mut output = vec![0; inner];
+    let buffers = vec![Buffer::read_only("items", &items), Buffer::writable("output", &mut output)];
+    let params = ColumnParams {
+        input: items.as_ptr(),
+        stride: inner as i64,
+        outer_stride: 0,
+        outer: 1,
+        inner: inner as u64,
+        n: n as u64,
+        output: output.as_mut_ptr(),
+        partials: ptr::null_mut(),
+        tickets: ptr::null_mut(),
+        chunk: shape.chunk,
+        chunks: shape.chunks as u32,
+        groups: shape.groups,
+        width: 32,
+        parts,
+        splits: 1,
+        padding: 0,
+        tiles: inner.div_ceil(32) as u64,
+        op: Counted,
+    };
+    // SAFETY: a block a tile, `width * parts` threads, a slot each.
+    let counts = counted(2, 32 * parts, &params, buffers, |params| unsafe {
+        columns::columns::<_, 4>(params, shared!([u32; wide::slots::<Counted>(1)]), shared!([u32; 1]));
+    });
+    assert!(ideal(&counts.loads) && ideal(&counts.stores), "{parts}: {:?}", counts.loads);
+    assert_eq!(counts.loads.bytes as usize, 4 * n * inner);
+    assert_eq!(counts.shared().conflicts(), 0, "{parts}: {:?}", counts.shared());
+    assert_eq!(counts.combines.lanes as usize, (n - 1) * inner);
+    let sum = |c: usize| (0..n).fold(0, |sum: u32, i| sum.wrapping_add(items[i * inner + c]));
+    assert!((0..inner).map(sum).eq(output));
 }
 
 const STAGE: usize = stage_words::<Counted>();
