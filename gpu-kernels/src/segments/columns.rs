@@ -1,10 +1,11 @@
 //! Columns: segments whose items lie at one distance, with neighbouring segments side by side: `[outer][n][inner]`,
 //! reduced along `n`.
 //!
-//! Threads that are neighbours read neighbouring columns, so that loads are coalesced and nothing is transposed. A
-//! thread folds one lane of the canonical tree after the other, a few at once; the values of a thread's lanes, which are
-//! neighbours, meet in a binary counter of partial results, which is the tree that the lanes combine in. `parts` threads
-//! share a column's chunk, and combine through shared memory.
+//! Threads that are neighbours read neighbouring columns, so that loads are coalesced and nothing is transposed. Where order does
+//! not matter, long columns are those of [`wide`](mod@wide), one to a thread; of short ones a thread folds one lane of the canonical
+//! tree after the other, a few at once, whose values meet in a binary counter of partial results, which is the tree that they
+//! combine in. Where order matters a thread has a part of a column's chunk, and those of `parts` threads combine through shared
+//! memory.
 
 use core::mem::MaybeUninit;
 
@@ -104,8 +105,8 @@ const fn rounds<Op: Monoid>() -> usize {
 ///
 /// # Safety
 ///
-/// `slots` has [`slots`], `flag` one. If the operator commutes, as for [`wide()`](wide::wide) with one column to a thread. Else blocks of `width * parts` threads, at most [`threads`]; items are readable and results writable; chunks and groups are
-/// those of a column's [`Shape`](warpfold_monoid::tree::Shape); partials and tickets belong to this launch alone.
+/// `slots` has [`slots`], `flag` one. If the operator commutes, as for [`wide()`](wide::wide) with one column to a thread. Else
+/// blocks of `width * parts` threads, at most [`threads`]; items are readable and results writable; chunks and groups are those of a column's [`Shape`](warpfold_monoid::tree::Shape); partials and tickets belong to this launch alone.
 #[inline(always)]
 pub unsafe fn columns<Op: Monoid, const V: usize>(
     params: &ColumnParams<Op>,
@@ -240,8 +241,8 @@ pub const fn abreast(item_bytes: usize, acc_bytes: usize) -> u32 {
 /// # Safety
 ///
 /// As for [`columns`], with as many threads in blocks of [`THREADS`] as there are groups of `W` neighbours (or a thread for [`LEAST`]
-/// of them, if columns are no longer than a vector); `groups`,
-/// `chunks`, `parts` and `splits` are 1, the operator commutes, and `W` is [`abreast`], more than 1.
+/// of them, if columns are no longer than a vector); `groups`, `chunks`, `parts` and `splits` are 1, the operator commutes, and `W`
+/// is [`abreast`], more than 1.
 #[inline(always)]
 pub unsafe fn few<Op: Monoid, const V: usize, const W: usize>(params: &ColumnParams<Op>) {
     grid::wait_for_previous();
@@ -257,8 +258,7 @@ pub unsafe fn few<Op: Monoid, const V: usize, const W: usize>(params: &ColumnPar
     }
     let at = block_idx_x() as u64 * THREADS as u64 + thread_idx_x() as u64;
     if at < all {
-        // SAFETY: the caller's promise.
-        let (result, here, mut next) = unsafe { neighbours::<Op, W>(params, a_group, all, at) };
+        let (result, here, mut next) = neighbours::<Op, W>(params, a_group, all, at);
         let to = params.output.wrapping_add(result as usize);
         if is_whole::<Op, W>(params, next, result, here) {
             let ops: [Op; W] = core::array::from_fn(|c| operator(&params.op, result + c as u64, true));
@@ -348,8 +348,7 @@ unsafe fn least<Op: Monoid, const V: usize, const W: usize>(
 ) {
     let first = block_idx_x() as u64 * (THREADS * LEAST) as u64 + thread_idx_x() as u64;
     let n = params.n as u32;
-    // SAFETY: the caller's promise.
-    let place = |k: usize| unsafe {
+    let place = |k: usize| {
         let at = first + (k as u32 * THREADS) as u64;
         let (result, here, items) = neighbours::<Op, W>(params, a_group, all, at.min(all - 1));
         let whole = is_whole::<Op, W>(params, items, result, here);
@@ -397,12 +396,8 @@ unsafe fn least<Op: Monoid, const V: usize, const W: usize>(
 }
 
 /// The number of the first of group `at` of `W` neighbours, how many are there, and where its items begin.
-///
-/// # Safety
-///
-/// There is such a group.
 #[inline(always)]
-unsafe fn neighbours<Op: Monoid, const W: usize>(
+fn neighbours<Op: Monoid, const W: usize>(
     params: &ColumnParams<Op>,
     a_group: u64,
     all: u64,

@@ -2,8 +2,8 @@
 //!
 //! A thread folds a group of lanes of each of `W` neighbouring columns, whose items are one vector in memory. Neighbouring
 //! threads have neighbouring vectors of a row, and then the next group, so that what a block reads at once lies side by side,
-//! some kilobytes of it: where threads took groups apart, as [`columns`](super::columns) does, each would open a page of
-//! memory of its own. The values of groups meet in shared memory, `FOLD` neighbours at a time: a counter to that base whose
+//! some kilobytes of it: if threads took groups that lie apart, each would open a page of memory of its own. With one column to a
+//! thread it is what [`columns`](super::columns::columns()) runs where order does not matter. The values of groups meet in shared memory, `FOLD` neighbours at a time: a counter to that base whose
 //! digits are what a level has, which is the tree that groups combine in.
 
 use core::mem::MaybeUninit;
@@ -176,8 +176,7 @@ pub unsafe fn wide<Op: Monoid, const V: usize, const W: usize>(
     }
     sync_threads();
     // SAFETY: the whole block; what was in the slots has been read.
-    let acc = unsafe { place.combine(op, acc, count.div_ceil(FOLD)) };
-    let mut acc = acc;
+    let mut acc = unsafe { place.combine(op, acc, count.div_ceil(FOLD)) };
     // Chunks of one lane of the fold over chunks meet first, then lanes: so neither takes long, where a chunk has few blocks or many.
     let writes = part == 0 && there;
     let lanes = params.chunks.min(FOLD_LANES);

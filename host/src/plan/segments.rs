@@ -569,30 +569,13 @@ impl SegmentPlanner {
     fn split_columns(&self, plan: &mut SegmentsPlan, inner: u64) {
         let most = column_threads(self.layout.acc_bytes);
         let shape = plan.shape;
-        // The threads of a column share its parts.
-        let least = shape.chunk.min(shape.n).div_ceil(shape.part()).max(1).next_power_of_two() as u32;
-        let share = least;
-        let forced = self.settings.width.map(|width| width.max(1) as u64);
-        // A cache line of neighbouring columns, and as many threads to a column as that leaves.
-        let line = (128 / self.layout.item_bytes.max(1)).max(1) as u64;
-        let width = forced.unwrap_or(line).min(inner.max(1)).min((most / least).max(1) as u64) as u32;
-        let parts = ((most / width + 1).next_power_of_two() / 2).clamp(least, share.max(least));
-        // Short columns need fewer threads: more columns.
-        let width = if forced.is_none() { ((most / parts) as u64).min(inner.max(1)) as u32 } else { width };
-        plan.width = width.max(1);
+        // The threads of a column share its parts; the rest of them have its neighbours.
+        let parts = shape.chunk.min(shape.n).div_ceil(shape.part()).max(1).next_power_of_two() as u32;
+        let fit = (most / parts).max(1);
+        let width = self.settings.width.map_or(fit, |width| width.clamp(1, fit));
+        plan.width = (width as u64).min(inner.max(1)) as u32;
         plan.parts = parts;
         plan.block = plan.width * plan.parts;
-        // Long columns side by side make few blocks, each long: several to a chunk.
-        let outer = plan.m / inner.max(1);
-        let blocks =
-            outer.saturating_mul(inner.div_ceil(plan.width as u64)).saturating_mul(shape.chunks.max(1));
-        let enough = self.facts.multiprocessors as u64 * BLOCKS_A_MULTIPROCESSOR / 2;
-        while plan.splits < MAX_SPLITS
-            && parts * plan.splits * 2 <= share
-            && blocks.saturating_mul(plan.splits as u64) < enough
-        {
-            plan.splits *= 2;
-        }
     }
 }
 
