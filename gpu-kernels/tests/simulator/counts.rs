@@ -425,6 +425,60 @@ fn columns_are_coalesced_as_they_lie() {
     assert!((0..inner).map(sum).eq(output));
 }
 
+/// Columns by vectors, of a last chunk whose groups leave the counter's digits full, part full and empty: each value is combined
+/// once, and nothing else is.
+#[test]
+fn columns_of_every_number_of_rounds() {
+    let (chunk, groups, inner) = (4096_u64, 256_u32, 128_usize);
+    for rounds in [1, 3, 4, 5, 7, 8, 13, 16, 17, 20, 21, 29, 31, 32] {
+        // Eight groups of four rows a round, the last of three.
+        let n = chunk as usize + rounds * 32 - 1;
+        let items = numbers(n * inner);
+        let mut output = vec![0; inner];
+        let (mut partials, mut tickets) = (vec![0; 4 * inner], vec![0; wide::tickets(2) as usize]);
+        assert_eq!(2 + wide::lane_values(2), 4);
+        let params = ColumnParams {
+            input: items.as_ptr(),
+            stride: inner as i64,
+            outer_stride: 0,
+            outer: 1,
+            inner: inner as u64,
+            n: n as u64,
+            output: output.as_mut_ptr(),
+            partials: partials.as_mut_ptr(),
+            tickets: tickets.as_mut_ptr(),
+            chunk,
+            chunks: 2,
+            groups,
+            width: 128,
+            parts: 8,
+            splits: 1,
+            padding: 0,
+            tiles: 1,
+            op: Counted,
+        };
+        let buffers = vec![
+            Buffer::read_only("items", &items),
+            Buffer::writable("output", &mut output),
+            Buffer::writable("partials", &mut partials),
+            Buffer::writable("tickets", &mut tickets),
+        ];
+        // SAFETY: a block a chunk, of 32 vectors by 8 groups.
+        let counts = counted(2, 256, &params, buffers, |params| unsafe {
+            const SLOTS: usize = wide::slots_of::<Counted>();
+            wide::wide::<_, 4, { wide::abreast_of::<Counted>() }>(
+                params,
+                shared!([u32; SLOTS]),
+                shared!([u32; 1]),
+            );
+        });
+        let sum = |c: usize| (0..n).fold(0, |sum: u32, i| sum.wrapping_add(items[i * inner + c]));
+        assert!((0..inner).map(sum).eq(output), "{rounds} rounds");
+        assert_eq!(counts.combines.lanes as usize, (n - 1) * inner, "{rounds} rounds");
+        assert!(tickets.iter().all(|&ticket| ticket == 0), "{rounds} rounds");
+    }
+}
+
 const STAGE: usize = stage_words::<Counted>();
 const SUMS: usize = sums::<Counted>();
 const STRIP: usize = vectors::<Counted>(4);

@@ -236,10 +236,12 @@ fn rows<const COMMUTATIVE: bool>() {
         let layout = Layout::rows(m as u64, n as u64);
         taken.extend(check::<COMMUTATIVE>(&layout, &numbers(m * n), 1));
     }
-    // So many that a thread folds several neighbours.
-    let layout = Layout::new(&[3, 3, 21_847], &[3 * 21_847, 21_847, 1], &[1]).unwrap();
-    if COMMUTATIVE {
-        check::<COMMUTATIVE>(&layout, &numbers(9 * 21_847), 21_847);
+    // So many that a thread folds several neighbours, which are vectors or none.
+    for (n, inner) in [(3, 21_847), (3, 21_848), (7, 21_848)] {
+        let layout = Layout::new(&[3, n, inner], &[(n * inner) as isize, inner as isize, 1], &[1]).unwrap();
+        if COMMUTATIVE {
+            check::<COMMUTATIVE>(&layout, &numbers(3 * n * inner), inner as u64);
+        }
     }
     for (outer, n, inner) in [(3, 5, 7), (2, 70, 33), (5, 9, 2), (2, 1000, 3), (1, 9000, 4), (4, 52, 65)] {
         let strides = [(n * inner) as isize, inner as isize, 1];
