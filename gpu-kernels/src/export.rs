@@ -542,7 +542,9 @@ macro_rules! __scan_entry {
                 unsafe { $crate::__scan_body!($op, $kernel, &params) }
             }
             #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel), "__launch_bounds"))]
-            static LAUNCH_BOUNDS: u32 = $crate::scan::launch_bounds::<$op>();
+            static LAUNCH_BOUNDS: u32 = $crate::scan::tile_bounds::<$op>();
+            #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel), "__allow_stack"))]
+            static STACK: u32 = 160;
         };
     };
 }
@@ -573,8 +575,7 @@ macro_rules! __scan_body {
             { $crate::scan::vectors::<$op>(size_of::<<$op as $crate::monoid::Monoid>::Output>()) },
         >(
             $params,
-            $crate::scan::Room {
-                stage: $crate::simt::shared!([$crate::scan::Word; { $crate::scan::stage_words::<$op>() }]),
+            $crate::scan::TileRoom {
                 sums: $crate::__accs!($op, $crate::scan::sums::<$op>()),
                 drawn: $crate::simt::shared!([u64; 1]),
             },

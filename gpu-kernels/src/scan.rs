@@ -25,8 +25,8 @@ use warpfold_simt::{
     atomic::{self, Gpu, Relaxed},
     global::{self, hint::NoAllocate},
     grid,
-    hint::{cold_path, mul_hi, nounroll, opaque},
-    shared::Shared,
+    hint::{cold_path, mul_hi, nounroll, opaque, pinned},
+    shared::{Shared, commit_copies, dynamic_shared, wait_copies},
     thread::{block_idx_x, grid_dim_x, sync_threads, thread_idx_x},
     warp::{FULL, shuffle_down, shuffle_idx, shuffle_up, sync_warp, warp_vote_ballot},
 };
@@ -78,6 +78,10 @@ pub struct ScanParams<Op: Monoid> {
     pub capacity: u64,
     /// Tiles of a row.
     pub tiles: u32,
+    /// Tiles of all rows, no fewer than blocks.
+    pub total: u32,
+    /// Tiles that a block has room for: 2 if it asks for the items of one while it scans another, or 1.
+    pub stages: u32,
     /// 1 if a result leaves out its own item.
     pub exclusive: u32,
     /// 1 if `initial` stands before the first item of each row.
@@ -158,6 +162,36 @@ pub const fn launch_bounds<Op: Monoid>() -> u32 {
     threads | blocks << 16
 }
 
+/// Bytes of shared memory that every multiprocessor has for its blocks where [`resident`] is reckoned: those of compute capability 9.0.
+const MULTIPROCESSOR_BYTES: usize = 227 << 10;
+
+/// Blocks that a multiprocessor is to hold, each with two stages.
+pub const fn resident<Op: Monoid>() -> u32 {
+    let bytes = 2 * stage_words::<Op>() * size_of::<Word>() + sums::<Op>() * size_of::<Op::Acc>() + 1088;
+    let room = (MULTIPROCESSOR_BYTES / bytes) as u32;
+    let most = match launch_bounds::<Op>() >> 16 {
+        0 => 2,
+        most => most,
+    };
+    if room == 0 {
+        1
+    } else if room < most {
+        room
+    } else {
+        most
+    }
+}
+
+/// The launch bounds of [`forward`] and [`reverse`].
+pub const fn tile_bounds<Op: Monoid>() -> u32 {
+    let bounds = launch_bounds::<Op>();
+    if bounds >> 16 == 0 { bounds } else { bounds & 0xffff | resident::<Op>() << 16 }
+}
+
+/// Bytes of shared memory, at most, that a block of [`forward`] or [`reverse`] has beside its stages: [`sums`] of the greatest
+/// accumulators, and what is drawn.
+pub const STATIC_BYTES: u32 = (2 * 256 / LANES + 1) * 256 + 16;
+
 /// What shared memory a block has.
 #[derive(Clone, Copy, Debug)]
 pub struct Room<A> {
@@ -169,19 +203,28 @@ pub struct Room<A> {
     pub drawn: Shared<u64>,
 }
 
-/// Scans rows from left to right, a tile to a block.
+/// The same, of blocks that scan tile after tile and have their stages in dynamic shared memory.
+#[derive(Clone, Copy, Debug)]
+pub struct TileRoom<A> {
+    /// [`sums`].
+    pub sums: Shared<A>,
+    /// One: what has been drawn from the counter.
+    pub drawn: Shared<u64>,
+}
+
+/// Scans rows from left to right, a tile to a block at a time.
 ///
 /// `V` items are a vector and a strip has `U` vectors of them; `VO` and `UO` say the same of results.
 ///
 /// # Safety
 ///
-/// The whole block of [`Tiling::threads`] calls, and the grid has `tiles` blocks for each row. The items are readable and
-/// the results writable; unless they are the same memory, item for item, they do not overlap. `counter` and `records`
+/// The whole block of [`Tiling::threads`] calls, with [`stage_words`] of dynamic shared memory for each of `stages`. The items are
+/// readable and the results writable; unless they are the same memory, item for item, they do not overlap. `counter` and `records`
 /// belong to this launch alone. `room` is not in use.
 #[inline(always)]
 pub unsafe fn forward<Op: Monoid, const V: usize, const U: usize, const VO: usize, const UO: usize>(
     params: &ScanParams<Op>,
-    room: Room<Op::Acc>,
+    room: TileRoom<Op::Acc>,
 ) {
     // SAFETY: the caller's promise.
     unsafe { scan::<Op, Op, V, U, VO, UO, false>(params, &params.op, room) }
@@ -195,7 +238,7 @@ pub unsafe fn forward<Op: Monoid, const V: usize, const U: usize, const VO: usiz
 #[inline(always)]
 pub unsafe fn reverse<Op: Monoid, const V: usize, const U: usize, const VO: usize, const UO: usize>(
     params: &ScanParams<Op>,
-    room: Room<Op::Acc>,
+    room: TileRoom<Op::Acc>,
 ) {
     // SAFETY: the caller's promise.
     unsafe { scan::<Op, Reversed<Op>, V, U, VO, UO, true>(params, &Reversed(params.op), room) }
@@ -219,48 +262,215 @@ struct Piece {
 unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO: usize, const REVERSE: bool>(
     params: &ScanParams<Op>,
     op: &O,
-    room: Room<Op::Acc>,
+    room: TileRoom<Op::Acc>,
 ) where
     Op: Monoid,
     O: Monoid<Item = Op::Item, Acc = Op::Acc, Output = Op::Output>,
 {
+    let tiling = const { Tiling::of::<Op>() };
+    let words = const { stage_words::<Op>() };
+    let (total, blocks) = (params.total, grid_dim_x());
     let chained = params.tiles > 1;
+    let two = params.stages > 1;
+    // SAFETY: the launch has asked for them.
+    let stages = unsafe { dynamic_shared::<Word>(if two { 2 * words } else { words }) };
+    let stage = |which: u32| stages.from(which as usize * words).first(words);
     if !chained {
         grid::let_next_start();
     }
     grid::wait_for_previous();
 
+    let one_row = total == params.tiles;
+    let end = (total / params.tiles) as u64 * row_pairs(size_of::<Op::Acc>(), params.tiles);
+    // All blocks draw until there is no tile left, unless each has one.
+    let last = if total > blocks { total + blocks - 1 } else { total - 1 };
+    let turn = || {
+        // SAFETY: the launch's own counter and records.
+        unsafe { ticket(params.counter, (params.records, params.capacity), end, last) }
+    };
+    let part = |number: u32, epoch: u32| {
+        let (row, tile) = if one_row { (0, number) } else { (number / params.tiles, number % params.tiles) };
+        let begin = begin(&params.rows, row);
+        let part = Part {
+            items: params.input.wrapping_offset(begin),
+            results: params.output.wrapping_offset(begin),
+            n: params.n,
+            stride: params.rows.stride,
+            tile,
+            tiles: params.tiles,
+            epoch,
+        };
+        (part, row)
+    };
+    let ask = |number: u32, stage: Shared<Word>| {
+        if number < total {
+            let (part, _) = part(number, 0);
+            // SAFETY: the warp's own items, in a stage that is not in use.
+            unsafe { ask_tile::<Op::Item, U, REVERSE>(tiling, &part, stage) };
+        }
+        commit_copies();
+    };
+
     let (mut number, mut epoch) = (block_idx_x(), 0);
     if chained {
-        let rows = (grid_dim_x() / params.tiles) as u64;
-        let end = rows * row_pairs(size_of::<Op::Acc>(), params.tiles);
-        // SAFETY: the launch's own counter and records; the whole block is here.
-        (number, epoch) = unsafe { draw(params.counter, (params.records, params.capacity), end, room.drawn) };
+        // SAFETY: the whole block is here.
+        (number, epoch) = unsafe { shared_ticket(room.drawn, turn) };
+        if number >= total {
+            return;
+        }
     }
-    let one_row = grid_dim_x() == params.tiles;
-    let (row, tile) = if one_row { (0, number) } else { (number / params.tiles, number % params.tiles) };
-    let begin = begin(&params.rows, row);
-    let part = Part {
-        items: params.input.wrapping_offset(begin),
-        results: params.output.wrapping_offset(begin),
-        n: params.n,
-        stride: params.rows.stride,
-        tile,
-        tiles: params.tiles,
-        epoch,
-    };
-    // A row has a record for each tile, and behind them one for each group.
-    let groups = params.tiles.div_ceil(GROUP);
-    let first = record::<Op::Acc>(params.records, row as u64 * (params.tiles + groups) as u64);
-    let ledger = RowLedger::<Op::Acc> { first, tiles: params.tiles, acc: PhantomData };
-    let form = Form {
-        exclusive: params.exclusive != 0,
-        has_initial: params.has_initial != 0,
-        initial: params.initial,
-        ends_early: chained,
-    };
-    // SAFETY: the caller's promise, and the number drawn.
-    unsafe { scan_tile::<Op, O, _, V, U, VO, UO, REVERSE>(op, form, part, ledger, room) }
+    ask(number, stage(0));
+    let mut next = total;
+    if two && total > blocks {
+        next = number + blocks;
+        if chained {
+            sync_threads();
+            // SAFETY: the whole block is here, and has read what was drawn first.
+            next = unsafe { shared_ticket(room.drawn, turn) }.0;
+        }
+        ask(next, stage(1));
+    }
+    let mut which = 0;
+    loop {
+        nounroll();
+        if two && total > blocks {
+            wait_copies::<1>();
+        } else {
+            wait_copies::<0>();
+        }
+        // Unless it is known that none is left.
+        let draws = total > blocks && (!two || next < total);
+        let form = Form {
+            exclusive: params.exclusive != 0,
+            has_initial: params.has_initial != 0,
+            initial: params.initial,
+            ends_early: chained && !draws,
+        };
+        let (part, row) = part(number, epoch);
+        // A row has a record for each tile, and behind them one for each group.
+        let groups = params.tiles.div_ceil(GROUP);
+        let first = record::<Op::Acc>(params.records, row as u64 * (params.tiles + groups) as u64);
+        let ledger = RowLedger::<Op::Acc> { first, tiles: params.tiles, acc: PhantomData };
+        let meanwhile = || {
+            if draws && chained && thread_idx_x() == tiling.threads - 1 {
+                // SAFETY: one thread; all have read what was drawn before, a barrier ago.
+                unsafe { room.drawn.write(0, turn()) };
+            }
+        };
+        let tile_room = Room { stage: stage(which), sums: room.sums, drawn: room.drawn };
+        // SAFETY: the caller's promise, and the number drawn.
+        unsafe {
+            scan_tile::<Op, O, _, V, U, VO, UO, REVERSE, true>(op, form, part, ledger, tile_room, meanwhile)
+        };
+        let mut after = total;
+        if draws {
+            after = if !chained {
+                (if two { next } else { number }) + blocks
+            } else {
+                // SAFETY: written before the last barrier.
+                unsafe { room.drawn.read(0) as u32 }
+            };
+        }
+        // SAFETY: all lanes of the warp are here, which have read their results from the stage.
+        unsafe { sync_warp(FULL) };
+        if two {
+            (number, next) = (next, after);
+            if total > blocks {
+                ask(after, stage(which));
+                which ^= 1;
+            }
+        } else {
+            number = after;
+            ask(number, stage(0));
+        }
+        if number >= total {
+            return;
+        }
+    }
+}
+
+/// A warp asks for its items of a tile, if there are as many as it takes and they lie in vectors.
+///
+/// # Safety
+///
+/// All lanes call; the items are readable, and the warp's part of the stage is not in use.
+#[inline(always)]
+unsafe fn ask_tile<T: Plain, const U: usize, const REVERSE: bool>(
+    tiling: Tiling,
+    part: &Part<T, impl Sized>,
+    stage: Shared<Word>,
+) {
+    let thread = pinned(thread_idx_x());
+    let (warp, lane) = (thread / LANES, thread % LANES);
+    let words = stage.len() / tiling.warps() as usize;
+    let start = part.tile as u64 * tiling.tile() + (warp * tiling.warp()) as u64;
+    if start + tiling.warp() as u64 > part.n {
+        return;
+    }
+    let first = if REVERSE { part.n - (start + tiling.warp() as u64) } else { start };
+    let first = part.items.wrapping_add(first as usize);
+    if !by_vectors(first, part.stride) {
+        return;
+    }
+    let stage = stage.from(warp as usize * words).first(words);
+    let mut u = 0;
+    while u < U as u32 {
+        let w = u * LANES + lane;
+        // SAFETY: an aligned vector of the warp's, and its word.
+        unsafe { stage.copy_async(word_of::<T>(w, tiling.strip), first.cast::<Word>().wrapping_add(w as usize)) };
+        u += 1;
+    }
+}
+
+/// What the whole block knows of a ticket that its first thread draws: a tile's number, all lower ones having been drawn before, and
+/// the launch's epoch.
+///
+/// # Safety
+///
+/// The whole block calls; `drawn` is not in use.
+#[inline(always)]
+unsafe fn shared_ticket(drawn: Shared<u64>, draw: impl Fn() -> u64) -> (u32, u32) {
+    if thread_idx_x() == 0 {
+        // SAFETY: one thread, a slot that is not in use.
+        unsafe { drawn.write(0, draw()) };
+    }
+    sync_threads();
+    // SAFETY: written before the barrier.
+    let ticket = unsafe { drawn.read(0) };
+    (ticket as u32, (ticket >> 32) as u32 + 1)
+}
+
+/// Draws a number, in the lower half, and the launch's epoch less 1. Who draws number `last` sets the counter for the next launch,
+/// and wipes one more pair of those from `end` on.
+///
+/// # Safety
+///
+/// The counter and the pairs, so many, are the launch's own, which uses none from `end` on, and of which nobody draws more.
+#[inline(always)]
+unsafe fn ticket(
+    counter: *mut u64,
+    (records, capacity): (*mut [u64; 2], u64),
+    end: u64,
+    last: u32,
+) -> u64 {
+    // SAFETY: the launch's own counter.
+    let ticket = unsafe { atomic::fetch_add(counter, 1_u64, Relaxed, Gpu) };
+    // Here, and not behind the barrier: where a condition comes again behind one, LLVM 22 threads the jump through it
+    // and leaves two barriers, at which the threads of one warp wait for each other for ever.
+    if ticket as u32 == last {
+        // Nobody draws after this, and nobody reads a record behind its own.
+        let epoch = (ticket >> 32) + 1;
+        // In 32 bits: division of 64 takes a subroutine, and its registers.
+        let stale = if epoch < capacity { epoch } else { (epoch as u32 % capacity as u32) as u64 };
+        // SAFETY: the launch's own counter and records.
+        unsafe {
+            global::store_relaxed_gpu(counter, if epoch < EPOCHS { epoch << 32 } else { 0 });
+            if stale >= end {
+                global::store_pair_relaxed_gpu(records.wrapping_add(stale as usize), [0; 2]);
+            }
+        }
+    }
+    ticket
 }
 
 /// Draws a block's number, all lower ones having been drawn before, and the launch's epoch. The block that draws the last
@@ -268,39 +478,17 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
 ///
 /// # Safety
 ///
-/// The whole block calls; the counter and the pairs, so many, are the launch's own, and it uses none from `end` on; `drawn`
+/// The whole block calls, once; the counter and the pairs, so many, are the launch's own, and it uses none from `end` on; `drawn`
 /// is not in use.
 #[inline(always)]
 pub(crate) unsafe fn draw(
     counter: *mut u64,
-    (records, capacity): (*mut [u64; 2], u64),
+    records: (*mut [u64; 2], u64),
     end: u64,
     drawn: Shared<u64>,
 ) -> (u32, u32) {
-    if thread_idx_x() == 0 {
-        // SAFETY: the launch's own counter.
-        let ticket = unsafe { atomic::fetch_add(counter, 1_u64, Relaxed, Gpu) };
-        // SAFETY: one thread, a slot that is not in use.
-        unsafe { drawn.write(0, ticket) };
-        // Here, and not behind the barrier: where a condition comes again behind one, LLVM 22 threads the jump through it
-        // and leaves two barriers, at which the threads of one warp wait for each other for ever.
-        if ticket as u32 == grid_dim_x() - 1 {
-            // Nobody draws after this block, and nobody reads a record behind its own.
-            let epoch = (ticket >> 32) + 1;
-            let stale = epoch % capacity;
-            // SAFETY: the launch's own counter and records.
-            unsafe {
-                global::store_relaxed_gpu(counter, (epoch % EPOCHS) << 32);
-                if stale >= end {
-                    global::store_pair_relaxed_gpu(records.wrapping_add(stale as usize), [0; 2]);
-                }
-            }
-        }
-    }
-    sync_threads();
-    // SAFETY: written before the barrier.
-    let ticket = unsafe { drawn.read(0) };
-    (ticket as u32, (ticket >> 32) as u32 + 1)
+    // SAFETY: the caller's promise.
+    unsafe { shared_ticket(drawn, || ticket(counter, records, end, grid_dim_x() - 1)) }
 }
 
 /// A tile of a row.
@@ -355,7 +543,8 @@ impl<A: Plain> Ledger for RowLedger<A> {
     }
 }
 
-/// A block scans a tile.
+/// A block scans a tile, of which each warp has [asked for](ask_tile) and waited for its items if it is `ASKED`, and calls `meanwhile`
+/// while its first warp looks back.
 ///
 /// # Safety
 ///
@@ -372,12 +561,14 @@ unsafe fn scan_tile<
     const VO: usize,
     const UO: usize,
     const REVERSE: bool,
+    const ASKED: bool,
 >(
     op: &O,
     form: Form<Op::Acc>,
     part: Part<Op::Item, Op::Output>,
     ledger: L,
     room: Room<Op::Acc>,
+    meanwhile: impl Fn(),
 ) where
     Op: Monoid,
     O: Monoid<Item = Op::Item, Acc = Op::Acc, Output = Op::Output>,
@@ -385,7 +576,8 @@ unsafe fn scan_tile<
 {
     let tiling = const { Tiling::of::<Op>() };
     let strip = tiling.strip;
-    let thread = thread_idx_x();
+    // Pinned, so that a loop over tiles keeps none of the many places that depend on it.
+    let thread = if ASKED { pinned(thread_idx_x()) } else { thread_idx_x() };
     let (warp, lane) = (thread / LANES, thread % LANES);
     let Room { stage, sums, .. } = room;
     let Part { items, results, n, stride, tile, tiles, epoch } = part;
@@ -412,7 +604,11 @@ unsafe fn scan_tile<
     if whole {
         // SAFETY: the warp's own items and strips; all lanes are here.
         let vectors = unsafe {
-            load_whole::<Op::Item, V, U>(items, piece, strip, lane, stage);
+            if !ASKED {
+                load_whole::<Op::Item, V, U>(items, piece, strip, lane, stage);
+            } else if !by_vectors(items.wrapping_offset((piece.first * stride) as isize), stride) {
+                load_items(items, piece, strip, lane, stage);
+            }
             sync_warp(FULL);
             staged_vectors::<Op::Item, V, U>(stage, line, strip)
         };
@@ -450,6 +646,7 @@ unsafe fn scan_tile<
     sync_threads();
 
     // What stands before the tile, before each of its warps, and behind the last.
+    meanwhile();
     let warps = tiling.warps();
     let befores = sums.from(warps as usize);
     let begun = tile > 0 || has_initial;
@@ -594,10 +791,11 @@ unsafe fn scan_tile<
 /// From where the rows begin to where row `row` does.
 #[inline(always)]
 fn begin(rows: &Rows, row: u32) -> isize {
-    if row == 0 {
-        return 0;
-    }
-    let (outer, inner) = (row as u64 / rows.inner, row as u64 % rows.inner);
+    let (outer, inner) = match rows.inner {
+        1 => (row, 0),
+        many if many > row as u64 => (0, row),
+        many => (row / many as u32, row % many as u32),
+    };
     (outer as i64 * rows.outer_stride + inner as i64 * rows.inner_stride) as isize
 }
 
@@ -1154,7 +1352,19 @@ unsafe fn load_whole<T: Plain, const V: usize, const U: usize>(
         }
         return;
     }
+    // SAFETY: the caller's promise.
+    unsafe { load_items(items, piece, strip, lane, stage) };
+}
+
+/// The same of items that do not lie in vectors.
+///
+/// # Safety
+///
+/// As for [`load_whole`].
+#[inline(always)]
+unsafe fn load_items<T: Plain>(items: *const T, piece: Piece, strip: u32, lane: u32, stage: Shared<Word>) {
     cold_path();
+    let first = items.wrapping_offset((piece.first * piece.stride) as isize);
     let mut k = 0;
     while k < strip {
         let m = k * LANES + lane;

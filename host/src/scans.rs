@@ -179,6 +179,8 @@ impl<A: Plain> Setting<A> {
                 records,
                 capacity,
                 tiles: plan.tiles,
+                total: plan.total,
+                stages: plan.stages,
                 exclusive,
                 has_initial,
                 padding: 0,

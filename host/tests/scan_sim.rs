@@ -7,15 +7,17 @@ use warpfold_gpu_kernels::{
     export::Family,
     key_kernels,
     scan::{
-        Rows, ScanParams,
+        Rows, ScanParams, Word,
         flags::{flag_pairs, scouts},
         row_pairs,
         segments::SegmentParams,
+        stage_words,
     },
     scan_kernels, scan_line_kernels,
 };
 use warpfold_host::{
     Engine, Equality, Error, KeyScanner, Scanner, Schedule, SegmentPlan, SimOptions, module::Kernels,
+    plan::DeviceFacts,
 };
 use warpfold_monoid::{
     ArgMax, GivesIdentity, Monoid, Plain, Sum,
@@ -188,7 +190,15 @@ fn resident(seed: u64, resident_blocks: usize) -> Engine {
     engine.load(Kernels { table: &TABLE, modules: &[] });
     engine.load(Kernels { table: &LINES, modules: &[] });
     engine.load(Kernels { table: &KEYS, modules: &[] });
-    engine
+    // Blocks that scan one tile each; several, with two stages; several, with one.
+    let mut facts = DeviceFacts::H100;
+    if seed % 3 > 0 {
+        facts.multiprocessors = 1;
+    }
+    if seed % 3 == 2 {
+        (facts.compute_capability, facts.shared_bytes_per_multiprocessor) = ((7, 5), 64 << 10);
+    }
+    engine.with_facts(facts)
 }
 
 fn numbers<T: Worth>(count: usize) -> Vec<T> {
@@ -554,6 +564,7 @@ fn what_earlier_launches_left_is_never_taken_for_this_one_s() {
     let mut counter = [((1_u64 << 31) - 3) << 32];
     // Long and short ones in turn: the short ones leave old records behind theirs.
     for (launch, tiles) in [6, 2, 6, 3, 2, 6, 5, 6].into_iter().enumerate() {
+        let (blocks, stages) = [(tiles, 1), (tiles.min(2), 2), (tiles, 2), (1, 1)][launch % 4];
         let len = tiles as u64 * tiling.tile();
         let (items, mut sums) = (&items[..len as usize], vec![0_u32; len as usize]);
         let params = ScanParams {
@@ -565,6 +576,8 @@ fn what_earlier_launches_left_is_never_taken_for_this_one_s() {
             records: records.as_mut_ptr(),
             capacity: pairs as u64,
             tiles,
+            total: tiles,
+            stages,
             exclusive: 0,
             has_initial: 1,
             padding: 0,
@@ -582,7 +595,9 @@ fn what_earlier_launches_left_is_never_taken_for_this_one_s() {
         .buffer(Buffer::writable("counter", &mut counter))
         .buffer(Buffer::writable("records", &mut records));
         let address = (&raw const params).expose_provenance();
-        sim::launch(&Launch::new("forward", tiles, tiling.threads), &options, || {
+        let stage = stage_words::<Sum<u32>>() * size_of::<Word>();
+        let shape = Launch::new("forward", blocks, tiling.threads).with_dynamic_shared(stages as usize * stage);
+        sim::launch(&shape, &options, || {
             // SAFETY: the parameters of that kernel, which outlive the launch.
             unsafe { (entry.simulate)(ptr::with_exposed_provenance(address)) }
         })

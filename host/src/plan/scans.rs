@@ -2,14 +2,21 @@
 
 use warpfold_gpu_kernels::scan::{
     columns::{self, Shape, column_pairs},
+    Word,
     flags::{self, flag_pairs},
-    row_pairs,
+    resident, row_pairs, stage_words, sums,
     segments::{self, Packing, cell, cell_pairs},
 };
 use warpfold_monoid::{Monoid, scan::Tiling};
 
 use super::DeviceFacts;
 use crate::{Error, scans::Lines};
+
+/// Bytes of shared memory that a multiprocessor takes for each block.
+const BLOCK_OWN_BYTES: u32 = 1024;
+
+/// Blocks of two stages that a multiprocessor must hold for those to be worth while. On an H200 it holds three or more.
+const WORTH_TWO_STAGES: u32 = 2;
 
 /// What is scanned.
 #[derive(Clone, Copy, Debug)]
@@ -74,6 +81,12 @@ pub(crate) struct ScanPlan {
     pub(crate) block: u32,
     /// Tiles of a row, or windows of a column.
     pub(crate) tiles: u32,
+    /// Tiles of all rows, where blocks scan one after another.
+    pub(crate) total: u32,
+    /// How many of them a block has room for.
+    pub(crate) stages: u32,
+    /// Bytes of dynamic shared memory.
+    pub(crate) shared: u32,
     /// Pairs of words of workspace.
     pub(crate) pairs: u64,
     /// Do blocks wait for others?
@@ -132,7 +145,22 @@ impl ScanPlan {
             return Err(Error::BlockTooLarge { n, threads, limit });
         }
         let chained = matches!(strategy, Strategy::Cells | Strategy::Flags(_)) || tiles > 1;
-        Ok(ScanPlan { strategy, grid: blocks as u32, block: threads, tiles, pairs, chained })
+        let (mut grid, total) = (blocks as u32, blocks as u32);
+        let (mut stages, mut shared) = (0, 0);
+        if strategy == Strategy::Tiles {
+            let stage = const { stage_words::<Op>() * size_of::<Word>() } as u32;
+            // What a block takes beside its stages.
+            let own = const { sums::<Op>() * size_of::<Op::Acc>() + size_of::<u64>() } as u32 + BLOCK_OWN_BYTES;
+            let room = |stages: u32| facts.shared_bytes_per_multiprocessor / (stages * stage + own);
+            let two = facts.compute_capability >= (8, 0)
+                && room(2) >= WORTH_TWO_STAGES
+                && 2 * stage + own <= facts.most_shared_bytes_per_block;
+            stages = if two { 2 } else { 1 };
+            shared = stages * stage;
+            let resident = room(stages).clamp(1, const { resident::<Op>() });
+            grid = grid.min(facts.multiprocessors.saturating_mul(resident).max(1));
+        }
+        Ok(ScanPlan { strategy, grid, block: threads, tiles, total, stages, shared, pairs, chained })
     }
 
     /// The kernel that does it, and whether it is one for many lines.
