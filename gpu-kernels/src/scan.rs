@@ -18,16 +18,16 @@ use core::{marker::PhantomData, mem::MaybeUninit, ptr};
 
 use warpfold_monoid::{
     Monoid, Plain,
-    scan::{GROUP, LANES, Reversed, Tiling},
+    scan::{GROUP, LANES, Tiling},
     tree::{VECTOR_BYTES, vector_len},
 };
 use warpfold_simt::{
     atomic::{self, Gpu, Relaxed},
     global::{self, hint::NoAllocate},
     grid,
-    hint::{cold_path, mul_hi, nounroll, opaque, pinned},
-    shared::{Shared, commit_copies, dynamic_shared, wait_copies},
-    thread::{block_idx_x, grid_dim_x, sync_threads, thread_idx_x},
+    hint::{cold_path, mul_hi, nounroll, opaque},
+    shared::Shared,
+    thread::{grid_dim_x, sync_threads, thread_idx_x},
     warp::{FULL, shuffle_down, shuffle_idx, shuffle_up, sync_warp, warp_vote_ballot},
 };
 
@@ -35,10 +35,13 @@ pub mod columns;
 mod copy;
 pub mod flags;
 pub mod segments;
+pub mod tiles;
 
 pub use crate::segments::tile::Word;
 
 pub mod runs;
+
+pub use tiles::{TileRoom, forward, reverse};
 
 /// Where the rows of an array lie, in items: row `k` begins at `k / inner * outer_stride + k % inner * inner_stride`.
 #[repr(C)]
@@ -80,7 +83,7 @@ pub struct ScanParams<Op: Monoid> {
     pub tiles: u32,
     /// Tiles of all rows, no fewer than blocks.
     pub total: u32,
-    /// Tiles that a block has room for: 2 if it asks for the items of one while it scans another, or 1.
+    /// Tiles that a block has in hand: [`DEPTH`](tiles::DEPTH), or 1.
     pub stages: u32,
     /// 1 if a result leaves out its own item.
     pub exclusive: u32,
@@ -129,11 +132,14 @@ pub const fn stage_words<Op: Monoid>() -> usize {
 }
 
 const fn warp_words<Op: Monoid>() -> usize {
+    let (items, results) = (strip_words::<Op, Op::Item>(), strip_words::<Op, Op::Output>());
+    if items > results { items } else { results }
+}
+
+/// Words of a warp's strips of items, or of results.
+const fn strip_words<Op: Monoid, T>() -> usize {
     let strip = Tiling::of::<Op>().strip as usize;
-    let items = pitch::<Op::Item>(strip) * size_of::<Op::Item>();
-    let results = pitch::<Op::Output>(strip) * size_of::<Op::Output>();
-    let most = if items > results { items } else { results };
-    (most * LANES as usize).div_ceil(size_of::<Word>())
+    (pitch::<T>(strip) * size_of::<T>() * LANES as usize).div_ceil(size_of::<Word>())
 }
 
 /// Accumulators in shared memory: the warps' values, and what stands before each warp and behind the last.
@@ -162,36 +168,6 @@ pub const fn launch_bounds<Op: Monoid>() -> u32 {
     threads | blocks << 16
 }
 
-/// Bytes of shared memory that every multiprocessor has for its blocks where [`resident`] is reckoned: those of compute capability 9.0.
-const MULTIPROCESSOR_BYTES: usize = 227 << 10;
-
-/// Blocks that a multiprocessor is to hold, each with two stages.
-pub const fn resident<Op: Monoid>() -> u32 {
-    let bytes = 2 * stage_words::<Op>() * size_of::<Word>() + sums::<Op>() * size_of::<Op::Acc>() + 1088;
-    let room = (MULTIPROCESSOR_BYTES / bytes) as u32;
-    let most = match launch_bounds::<Op>() >> 16 {
-        0 => 2,
-        most => most,
-    };
-    if room == 0 {
-        1
-    } else if room < most {
-        room
-    } else {
-        most
-    }
-}
-
-/// The launch bounds of [`forward`] and [`reverse`].
-pub const fn tile_bounds<Op: Monoid>() -> u32 {
-    let bounds = launch_bounds::<Op>();
-    if bounds >> 16 == 0 { bounds } else { bounds & 0xffff | resident::<Op>() << 16 }
-}
-
-/// Bytes of shared memory, at most, that a block of [`forward`] or [`reverse`] has beside its stages: [`sums`] of the greatest
-/// accumulators, and what is drawn.
-pub const STATIC_BYTES: u32 = (2 * 256 / LANES + 1) * 256 + 16;
-
 /// What shared memory a block has.
 #[derive(Clone, Copy, Debug)]
 pub struct Room<A> {
@@ -203,47 +179,6 @@ pub struct Room<A> {
     pub drawn: Shared<u64>,
 }
 
-/// The same, of blocks that scan tile after tile and have their stages in dynamic shared memory.
-#[derive(Clone, Copy, Debug)]
-pub struct TileRoom<A> {
-    /// [`sums`].
-    pub sums: Shared<A>,
-    /// One: what has been drawn from the counter.
-    pub drawn: Shared<u64>,
-}
-
-/// Scans rows from left to right, a tile to a block at a time.
-///
-/// `V` items are a vector and a strip has `U` vectors of them; `VO` and `UO` say the same of results.
-///
-/// # Safety
-///
-/// The whole block of [`Tiling::threads`] calls, with [`stage_words`] of dynamic shared memory for each of `stages`. The items are
-/// readable and the results writable; unless they are the same memory, item for item, they do not overlap. `counter` and `records`
-/// belong to this launch alone. `room` is not in use.
-#[inline(always)]
-pub unsafe fn forward<Op: Monoid, const V: usize, const U: usize, const VO: usize, const UO: usize>(
-    params: &ScanParams<Op>,
-    room: TileRoom<Op::Acc>,
-) {
-    // SAFETY: the caller's promise.
-    unsafe { scan::<Op, Op, V, U, VO, UO, false>(params, &params.op, room) }
-}
-
-/// The same from right to left: each result is of the items from its own on to the end, in the order in which they stand.
-///
-/// # Safety
-///
-/// As for [`forward`].
-#[inline(always)]
-pub unsafe fn reverse<Op: Monoid, const V: usize, const U: usize, const VO: usize, const UO: usize>(
-    params: &ScanParams<Op>,
-    room: TileRoom<Op::Acc>,
-) {
-    // SAFETY: the caller's promise.
-    unsafe { scan::<Op, Reversed<Op>, V, U, VO, UO, true>(params, &Reversed(params.op), room) }
-}
-
 /// A warp's part of a row.
 #[derive(Clone, Copy)]
 struct Piece {
@@ -253,173 +188,6 @@ struct Piece {
     count: u32,
     /// From one item of the row to the next.
     stride: i64,
-}
-
-/// # Safety
-///
-/// As for [`forward`]; `op` combines as the row is walked.
-#[inline(always)]
-unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO: usize, const REVERSE: bool>(
-    params: &ScanParams<Op>,
-    op: &O,
-    room: TileRoom<Op::Acc>,
-) where
-    Op: Monoid,
-    O: Monoid<Item = Op::Item, Acc = Op::Acc, Output = Op::Output>,
-{
-    let tiling = const { Tiling::of::<Op>() };
-    let words = const { stage_words::<Op>() };
-    let (total, blocks) = (params.total, grid_dim_x());
-    let chained = params.tiles > 1;
-    let two = params.stages > 1;
-    // SAFETY: the launch has asked for them.
-    let stages = unsafe { dynamic_shared::<Word>(if two { 2 * words } else { words }) };
-    let stage = |which: u32| stages.from(which as usize * words).first(words);
-    if !chained {
-        grid::let_next_start();
-    }
-    grid::wait_for_previous();
-
-    let one_row = total == params.tiles;
-    let end = (total / params.tiles) as u64 * row_pairs(size_of::<Op::Acc>(), params.tiles);
-    // All blocks draw until there is no tile left, unless each has one.
-    let last = if total > blocks { total + blocks - 1 } else { total - 1 };
-    let turn = || {
-        // SAFETY: the launch's own counter and records.
-        unsafe { ticket(params.counter, (params.records, params.capacity), end, last) }
-    };
-    let part = |number: u32, epoch: u32| {
-        let (row, tile) = if one_row { (0, number) } else { (number / params.tiles, number % params.tiles) };
-        let begin = begin(&params.rows, row);
-        let part = Part {
-            items: params.input.wrapping_offset(begin),
-            results: params.output.wrapping_offset(begin),
-            n: params.n,
-            stride: params.rows.stride,
-            tile,
-            tiles: params.tiles,
-            epoch,
-        };
-        (part, row)
-    };
-    let ask = |number: u32, stage: Shared<Word>| {
-        if number < total {
-            let (part, _) = part(number, 0);
-            // SAFETY: the warp's own items, in a stage that is not in use.
-            unsafe { ask_tile::<Op::Item, U, REVERSE>(tiling, &part, stage) };
-        }
-        commit_copies();
-    };
-
-    let (mut number, mut epoch) = (block_idx_x(), 0);
-    if chained {
-        // SAFETY: the whole block is here.
-        (number, epoch) = unsafe { shared_ticket(room.drawn, turn) };
-        if number >= total {
-            return;
-        }
-    }
-    ask(number, stage(0));
-    let mut next = total;
-    if two && total > blocks {
-        next = number + blocks;
-        if chained {
-            sync_threads();
-            // SAFETY: the whole block is here, and has read what was drawn first.
-            next = unsafe { shared_ticket(room.drawn, turn) }.0;
-        }
-        ask(next, stage(1));
-    }
-    let mut which = 0;
-    loop {
-        nounroll();
-        if two && total > blocks {
-            wait_copies::<1>();
-        } else {
-            wait_copies::<0>();
-        }
-        // Unless it is known that none is left.
-        let draws = total > blocks && (!two || next < total);
-        let form = Form {
-            exclusive: params.exclusive != 0,
-            has_initial: params.has_initial != 0,
-            initial: params.initial,
-            ends_early: chained && !draws,
-        };
-        let (part, row) = part(number, epoch);
-        // A row has a record for each tile, and behind them one for each group.
-        let groups = params.tiles.div_ceil(GROUP);
-        let first = record::<Op::Acc>(params.records, row as u64 * (params.tiles + groups) as u64);
-        let ledger = RowLedger::<Op::Acc> { first, tiles: params.tiles, acc: PhantomData };
-        let meanwhile = || {
-            if draws && chained && thread_idx_x() == tiling.threads - 1 {
-                // SAFETY: one thread; all have read what was drawn before, a barrier ago.
-                unsafe { room.drawn.write(0, turn()) };
-            }
-        };
-        let tile_room = Room { stage: stage(which), sums: room.sums, drawn: room.drawn };
-        // SAFETY: the caller's promise, and the number drawn.
-        unsafe {
-            scan_tile::<Op, O, _, V, U, VO, UO, REVERSE, true>(op, form, part, ledger, tile_room, meanwhile)
-        };
-        let mut after = total;
-        if draws {
-            after = if !chained {
-                (if two { next } else { number }) + blocks
-            } else {
-                // SAFETY: written before the last barrier.
-                unsafe { room.drawn.read(0) as u32 }
-            };
-        }
-        // SAFETY: all lanes of the warp are here, which have read their results from the stage.
-        unsafe { sync_warp(FULL) };
-        if two {
-            (number, next) = (next, after);
-            if total > blocks {
-                ask(after, stage(which));
-                which ^= 1;
-            }
-        } else {
-            number = after;
-            ask(number, stage(0));
-        }
-        if number >= total {
-            return;
-        }
-    }
-}
-
-/// A warp asks for its items of a tile, if there are as many as it takes and they lie in vectors.
-///
-/// # Safety
-///
-/// All lanes call; the items are readable, and the warp's part of the stage is not in use.
-#[inline(always)]
-unsafe fn ask_tile<T: Plain, const U: usize, const REVERSE: bool>(
-    tiling: Tiling,
-    part: &Part<T, impl Sized>,
-    stage: Shared<Word>,
-) {
-    let thread = pinned(thread_idx_x());
-    let (warp, lane) = (thread / LANES, thread % LANES);
-    let words = stage.len() / tiling.warps() as usize;
-    let start = part.tile as u64 * tiling.tile() + (warp * tiling.warp()) as u64;
-    if start + tiling.warp() as u64 > part.n {
-        return;
-    }
-    let first = if REVERSE { part.n - (start + tiling.warp() as u64) } else { start };
-    let first = part.items.wrapping_add(first as usize);
-    if !by_vectors(first, part.stride) {
-        return;
-    }
-    let stage = stage.from(warp as usize * words).first(words);
-    let mut u = 0;
-    while u < U as u32 {
-        let w = u * LANES + lane;
-        // SAFETY: an aligned vector of the warp's, and its word.
-        unsafe { stage.copy_async(word_of::<T>(w, tiling.strip), first.cast::<Word>().wrapping_add(w as usize)) };
-        u += 1;
-    }
 }
 
 /// What the whole block knows of a ticket that its first thread draws: a tile's number, all lower ones having been drawn before, and
@@ -543,8 +311,7 @@ impl<A: Plain> Ledger for RowLedger<A> {
     }
 }
 
-/// A block scans a tile, of which each warp has [asked for](ask_tile) and waited for its items if it is `ASKED`, and calls `meanwhile`
-/// while its first warp looks back.
+/// A block scans a tile.
 ///
 /// # Safety
 ///
@@ -561,52 +328,176 @@ unsafe fn scan_tile<
     const VO: usize,
     const UO: usize,
     const REVERSE: bool,
-    const ASKED: bool,
 >(
     op: &O,
     form: Form<Op::Acc>,
     part: Part<Op::Item, Op::Output>,
     ledger: L,
     room: Room<Op::Acc>,
-    meanwhile: impl Fn(),
 ) where
     Op: Monoid,
     O: Monoid<Item = Op::Item, Acc = Op::Acc, Output = Op::Output>,
     L: Ledger,
 {
     let tiling = const { Tiling::of::<Op>() };
-    let strip = tiling.strip;
-    // Pinned, so that a loop over tiles keeps none of the many places that depend on it.
-    let thread = if ASKED { pinned(thread_idx_x()) } else { thread_idx_x() };
+    let thread = thread_idx_x();
     let (warp, lane) = (thread / LANES, thread % LANES);
     let Room { stage, sums, .. } = room;
-    let Part { items, results, n, stride, tile, tiles, epoch } = part;
-    let Form { exclusive, has_initial, initial, ends_early } = form;
+    let Part { n, tile, tiles, epoch, .. } = part;
+    let Form { has_initial, initial, ends_early, .. } = form;
     let chained = tiles > 1;
-
-    // This warp's items and results.
-    let start = tile as u64 * tiling.tile() + (warp * tiling.warp()) as u64;
-    let count = if start < n { (n - start).min(tiling.warp() as u64) as u32 } else { 0 };
-    let whole = count == tiling.warp();
-    let first = if REVERSE { n.wrapping_sub(start + tiling.warp() as u64) } else { start } as i64;
-    let piece = Piece { first, count, stride };
     let words = const { warp_words::<Op>() };
     let stage = stage.from(warp as usize * words).first(words);
+    // SAFETY: the caller's promise; the warp's own part of the stage.
+    let scanned =
+        unsafe { fold_strips::<Op, O, V, U, REVERSE, false>(op, &part, stage, sums, (warp, lane)) };
+    sync_threads();
+
+    // What stands before the tile, before each of its warps, and behind the last.
+    let warps = tiling.warps();
+    let befores = sums.from(warps as usize);
+    if warp == 0 {
+        let present = present(tiling, tile, n);
+        // SAFETY: written before the barrier by the warps that have items; all lanes are here.
+        let (totals, value) = unsafe { warp_totals(op, sums, lane, warps, present) };
+        let (before, behind) = if chained {
+            let at = Place { tile, last: tile + 1 == tiles, whole: true, lane, epoch, ahead: true };
+            let initial = if has_initial { Some(initial) } else { None };
+            // SAFETY: the whole warp is here, and the tiles before this one of its row have been drawn before it.
+            unsafe { look_back(op, ledger, at, initial, value) }
+        } else if has_initial {
+            (initial, op.combine(initial, value))
+        } else {
+            (initial, value)
+        };
+        // SAFETY: slots that nothing else uses.
+        unsafe {
+            tell_warps(op, befores, tile > 0 || has_initial, (before, totals, behind), lane, warps, present);
+        }
+    }
+    sync_threads();
+    if ends_early {
+        grid::let_next_start();
+    }
+    // SAFETY: the caller's promise; written before the barrier.
+    unsafe {
+        spread_strips::<Op, O, V, U, VO, UO, REVERSE>(
+            op,
+            form,
+            &part,
+            (stage, stage),
+            befores,
+            scanned,
+            (warp, lane),
+        );
+    }
+}
+
+/// Warps of a tile that have items.
+#[inline(always)]
+fn present(tiling: Tiling, tile: u32, n: u64) -> u32 {
+    let left = n - tile as u64 * tiling.tile();
+    if left < tiling.tile() { (left as u32).div_ceil(tiling.warp()) } else { tiling.warps() }
+}
+
+/// The values of a tile's warps, scanned, a lane for each; and that of the tile.
+///
+/// # Safety
+///
+/// A whole warp calls; the first `present` have been written, and a barrier lies since.
+#[inline(always)]
+unsafe fn warp_totals<O: Monoid>(
+    op: &O,
+    sums: Shared<O::Acc>,
+    lane: u32,
+    warps: u32,
+    present: u32,
+) -> (O::Acc, O::Acc) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let total = sums.read(lane.min(present - 1) as usize);
+        let totals = neighbours(op, total, lane, warps, present);
+        (totals, shuffle_idx(FULL, totals, present - 1))
+    }
+}
+
+/// Writes what stands before each of a tile's warps, and behind the last, of what stands before and behind the tile.
+///
+/// # Safety
+///
+/// A whole warp calls; `befores` has a slot more than there are warps, which nothing else uses.
+#[inline(always)]
+unsafe fn tell_warps<O: Monoid>(
+    op: &O,
+    befores: Shared<O::Acc>,
+    begun: bool,
+    (before, totals, behind): (O::Acc, O::Acc, O::Acc),
+    lane: u32,
+    warps: u32,
+    present: u32,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if lane < present {
+            let warp_behind = if lane == warps - 1 {
+                behind
+            } else if begun {
+                op.combine(before, totals)
+            } else {
+                totals
+            };
+            befores.write(lane as usize + 1, warp_behind);
+        }
+        if lane == 0 && begun {
+            befores.write(0, before);
+        }
+    }
+}
+
+/// A warp's items of a tile.
+#[inline(always)]
+fn piece_of<T, R, const REVERSE: bool>(tiling: Tiling, part: &Part<T, R>, warp: u32) -> (u64, Piece) {
+    let Part { n, stride, tile, .. } = *part;
+    let start = tile as u64 * tiling.tile() + (warp * tiling.warp()) as u64;
+    let count = if start < n { (n - start).min(tiling.warp() as u64) as u32 } else { 0 };
+    let first = if REVERSE { n.wrapping_sub(start + tiling.warp() as u64) } else { start } as i64;
+    (start, Piece { first, count, stride })
+}
+
+/// A warp folds its strips of a tile, scans their values, and writes the last one's. If it has `ASKED` for them, they have arrived.
+///
+/// # Safety
+///
+/// All lanes call; the warp's part of the stage is not in use, but for what it has asked for, nor is its slot.
+#[inline(always)]
+unsafe fn fold_strips<Op, O, const V: usize, const U: usize, const REVERSE: bool, const ASKED: bool>(
+    op: &O,
+    part: &Part<Op::Item, Op::Output>,
+    stage: Shared<Word>,
+    sums: Shared<Op::Acc>,
+    (warp, lane): (u32, u32),
+) -> Op::Acc
+where
+    Op: Monoid,
+    O: Monoid<Item = Op::Item, Acc = Op::Acc, Output = Op::Output>,
+{
+    let tiling = const { Tiling::of::<Op>() };
+    let strip = tiling.strip;
+    let items = part.items;
+    let (start, piece) = piece_of::<_, _, REVERSE>(tiling, part, warp);
+    let count = piece.count;
     let line = if REVERSE { LANES - 1 - lane } else { lane };
     let index = |i: usize| {
         let position = start + (lane * strip) as u64 + i as u64;
-        if REVERSE { n - 1 - position } else { position }
+        if REVERSE { part.n - 1 - position } else { position }
     };
-    let mine = count.saturating_sub(lane * strip).min(strip);
-
-    // The values of its strips, scanned.
     let mut scanned = op.identity();
-    if whole {
+    if count == tiling.warp() {
         // SAFETY: the warp's own items and strips; all lanes are here.
         let vectors = unsafe {
             if !ASKED {
                 load_whole::<Op::Item, V, U>(items, piece, strip, lane, stage);
-            } else if !by_vectors(items.wrapping_offset((piece.first * stride) as isize), stride) {
+            } else if !by_vectors(items.wrapping_offset((piece.first * piece.stride) as isize), piece.stride) {
                 load_items(items, piece, strip, lane, stage);
             }
             sync_warp(FULL);
@@ -627,6 +518,7 @@ unsafe fn scan_tile<
             load_some::<Op::Item, REVERSE>(items, piece, strip, lane, stage);
             sync_warp(FULL);
         }
+        let mine = count.saturating_sub(lane * strip).min(strip);
         let mut i = 0;
         while i < mine {
             nounroll();
@@ -643,58 +535,55 @@ unsafe fn scan_tile<
         // SAFETY: one warp, one slot.
         unsafe { sums.write(warp as usize, scanned) };
     }
-    sync_threads();
+    scanned
+}
 
-    // What stands before the tile, before each of its warps, and behind the last.
-    meanwhile();
-    let warps = tiling.warps();
-    let befores = sums.from(warps as usize);
-    let begun = tile > 0 || has_initial;
-    if warp == 0 {
-        let left = n - tile as u64 * tiling.tile();
-        let present = if left < tiling.tile() { (left as u32).div_ceil(tiling.warp()) } else { warps };
-        // SAFETY: written before the barrier by the warps that have items; all lanes are here.
-        let totals = unsafe {
-            let total = sums.read(lane.min(present - 1) as usize);
-            neighbours(op, total, lane, warps, present)
-        };
-        // SAFETY: all lanes are here.
-        let value = unsafe { shuffle_idx(FULL, totals, present - 1) };
-        let (mut before, mut behind) = (initial, value);
-        if chained {
-            let at = Place { tile, last: tile + 1 == tiles, whole: true, lane, epoch, ahead: true };
-            let initial = if has_initial { Some(initial) } else { None };
-            // SAFETY: the whole warp is here, and the tiles before this one of its row have been drawn before it.
-            (before, behind) = unsafe { look_back(op, ledger, at, initial, value) };
-        } else if begun {
-            behind = op.combine(before, value);
-        }
-        if lane < present {
-            let warp_behind = if lane == warps - 1 {
-                behind
-            } else if begun {
-                op.combine(before, totals)
-            } else {
-                totals
-            };
-            // SAFETY: slots that nothing else uses.
-            unsafe { befores.write(lane as usize + 1, warp_behind) };
-        }
-        if lane == 0 && begun {
-            // SAFETY: as above.
-            unsafe { befores.write(0, before) };
-        }
-    }
-    sync_threads();
-    if ends_early {
-        grid::let_next_start();
-    }
+/// A warp writes its results, of its items, which it has folded, and of what stands before each warp.
+///
+/// # Safety
+///
+/// All lanes call, with what [`fold_strips`] gave them; the items are in their stage still; that of the results, the warp's own, is
+/// the same or not in use; `befores` has been written, and a barrier lies since.
+#[inline(always)]
+unsafe fn spread_strips<
+    Op,
+    O,
+    const V: usize,
+    const U: usize,
+    const VO: usize,
+    const UO: usize,
+    const REVERSE: bool,
+>(
+    op: &O,
+    form: Form<Op::Acc>,
+    part: &Part<Op::Item, Op::Output>,
+    (stage, out): (Shared<Word>, Shared<Word>),
+    befores: Shared<Op::Acc>,
+    scanned: Op::Acc,
+    (warp, lane): (u32, u32),
+) where
+    Op: Monoid,
+    O: Monoid<Item = Op::Item, Acc = Op::Acc, Output = Op::Output>,
+{
+    let tiling = const { Tiling::of::<Op>() };
+    let strip = tiling.strip;
+    let Form { exclusive, has_initial, .. } = form;
+    let Part { items, results, .. } = *part;
+    let (start, piece) = piece_of::<_, _, REVERSE>(tiling, part, warp);
+    let count = piece.count;
     if count == 0 {
         return;
     }
+    let whole = count == tiling.warp();
+    let line = if REVERSE { LANES - 1 - lane } else { lane };
+    let index = |i: usize| {
+        let position = start + (lane * strip) as u64 + i as u64;
+        if REVERSE { part.n - 1 - position } else { position }
+    };
+    let mine = count.saturating_sub(lane * strip).min(strip);
 
     // What stands before each strip; from there it goes on alone.
-    let there = begun || warp > 0;
+    let there = part.tile > 0 || has_initial || warp > 0;
     let (mut behind, mut before) = (scanned, scanned);
     if there {
         // SAFETY: written before the barrier.
@@ -751,14 +640,14 @@ unsafe fn scan_tile<
             // SAFETY: all slots are written. All lanes have their items, and a barrier lies between.
             unsafe {
                 let vector = core::mem::transmute_copy::<_, [Op::Output; VO]>(&vector);
-                stage_vector::<Op::Output, VO>(stage, line, at, strip, vector);
+                stage_vector::<Op::Output, VO>(out, line, at, strip, vector);
             }
             u += 1;
         }
         // SAFETY: the warp's own results; all lanes are here.
         unsafe {
             sync_warp(FULL);
-            store_whole::<Op::Output, VO, UO>(results, piece, strip, lane, stage);
+            store_whole::<Op::Output, VO, UO>(results, piece, strip, lane, out);
         }
     } else {
         cold_path();
@@ -776,14 +665,14 @@ unsafe fn scan_tile<
             };
             let (with, result) = step(running, i as usize, item);
             // SAFETY: the lane's own place; barriers lie between this and the reads of the items.
-            unsafe { put(stage, place::<Op::Output, REVERSE>(lane, i, strip), result) };
+            unsafe { put(out, place::<Op::Output, REVERSE>(lane, i, strip), result) };
             running = with;
             i += 1;
         }
         // SAFETY: as above.
         unsafe {
             sync_warp(FULL);
-            store_some::<Op::Output, REVERSE>(results, piece, strip, lane, stage);
+            store_some::<Op::Output, REVERSE>(results, piece, strip, lane, out);
         }
     }
 }
@@ -872,6 +761,19 @@ struct Place {
     ahead: bool,
 }
 
+impl Place {
+    /// Does any tile wait for what this one has?
+    #[inline(always)]
+    fn tells(&self) -> bool {
+        self.whole && !self.last
+    }
+    /// Is it the last of its group, and others follow?
+    #[inline(always)]
+    fn closes(&self) -> bool {
+        self.tile % GROUP == GROUP - 1 && self.tells()
+    }
+}
+
 /// What stands before a tile of that value, if anything does, and behind it; tells those that come after.
 ///
 /// # Safety
@@ -889,20 +791,59 @@ unsafe fn look_back<Op: Monoid, L: Ledger>(
         // SAFETY: the caller's promise.
         return unsafe { look_back_in_any_order(op, ledger, at, initial, value) };
     }
-    let Place { tile, last, whole, lane, epoch, ahead } = at;
-    let (group, place) = (tile / GROUP, tile % GROUP);
-    let tells = whole && !last;
-    if place < GROUP - 1 && tells && lane == 0 {
-        // SAFETY: the tile's own record.
-        unsafe { publish(ledger.tile(tile), value, value_tag(epoch)) };
+    // SAFETY: the caller's promise.
+    unsafe {
+        publish_tile(ledger, at, value);
+        let groups = if at.ahead { peek_groups(op, ledger, at) } else { (value, 0) };
+        let within = within_group(op, ledger, at, value);
+        before_tile(op, ledger, at, initial, within, groups)
     }
-    let mut groups = (value, 0);
-    if ahead && lane < group {
-        // SAFETY: a record of the launch's.
-        groups = unsafe { peek(back(|group| ledger.group(group), group, lane)) };
-    }
+}
 
-    // The values of the group up to this tile, scanned: a lane for each.
+/// A tile tells its value, unless it is the last of its group, which tells that of the group.
+///
+/// # Safety
+///
+/// As for [`look_back`].
+#[inline(always)]
+unsafe fn publish_tile<A: Plain, L: Ledger>(ledger: L, at: Place, value: A) {
+    if at.tile % GROUP < GROUP - 1 && at.tells() && at.lane == 0 {
+        // SAFETY: the tile's own record.
+        unsafe { publish(ledger.tile(at.tile), value, value_tag(at.epoch)) };
+    }
+}
+
+/// The first look at the records of the groups before.
+///
+/// # Safety
+///
+/// As for [`look_back`].
+#[inline(always)]
+unsafe fn peek_groups<O: Monoid, L: Ledger>(op: &O, ledger: L, at: Place) -> (O::Acc, u32) {
+    let group = at.tile / GROUP;
+    if at.lane < group {
+        // SAFETY: a record of the launch's.
+        unsafe { peek(back(|group| ledger.group(group), group, at.lane)) }
+    } else {
+        (op.identity(), 0)
+    }
+}
+
+/// The values of the group up to and with a tile, and before it; the last tile of a group tells the group's.
+///
+/// # Safety
+///
+/// As for [`look_back`].
+#[inline(always)]
+unsafe fn within_group<Op: Monoid, L: Ledger>(
+    op: &Op,
+    ledger: L,
+    at: Place,
+    value: Op::Acc,
+) -> (Op::Acc, Op::Acc) {
+    let Place { tile, lane, epoch, .. } = at;
+    let (group, place) = (tile / GROUP, tile % GROUP);
+    // A lane for each.
     let mut scanned = value;
     if place > 0 {
         let theirs = ledger.tile(group * GROUP + lane.min(place));
@@ -927,12 +868,30 @@ unsafe fn look_back<Op: Monoid, L: Ledger>(
     // SAFETY: all lanes are here.
     let (inclusive, exclusive) =
         unsafe { (shuffle_idx(FULL, scanned, place), shuffle_idx(FULL, scanned, place.saturating_sub(1))) };
-    let closes = place == GROUP - 1 && tells;
-    if closes && group > 0 && lane == 0 {
+    if at.closes() && group > 0 && lane == 0 {
         // SAFETY: the group's record, which its last tile alone writes.
         unsafe { publish(ledger.group(group), inclusive, value_tag(epoch)) };
     }
+    (inclusive, exclusive)
+}
 
+/// What stands before a tile, if anything does, and behind it, of [what its group has](within_group) and the [first
+/// look](peek_groups) at those before; the last tile of a group tells what stands behind the group.
+///
+/// # Safety
+///
+/// As for [`look_back`].
+#[inline(always)]
+unsafe fn before_tile<Op: Monoid, L: Ledger>(
+    op: &Op,
+    ledger: L,
+    at: Place,
+    initial: Option<Op::Acc>,
+    (inclusive, exclusive): (Op::Acc, Op::Acc),
+    groups: (Op::Acc, u32),
+) -> (Op::Acc, Op::Acc) {
+    let Place { tile, lane, epoch, .. } = at;
+    let (group, place) = (tile / GROUP, tile % GROUP);
     // The chain of the groups before.
     let before_group = if group > 0 {
         // SAFETY: the whole warp is here, and all tiles of these groups have been drawn.
@@ -947,7 +906,7 @@ unsafe fn look_back<Op: Monoid, L: Ledger>(
         }
         None => (exclusive, inclusive),
     };
-    if closes && lane == 0 {
+    if at.closes() && lane == 0 {
         // SAFETY: as above.
         unsafe { publish(ledger.group(group), behind, prefix_tag(epoch)) };
     }

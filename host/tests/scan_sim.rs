@@ -7,11 +7,11 @@ use warpfold_gpu_kernels::{
     export::Family,
     key_kernels,
     scan::{
-        Rows, ScanParams, Word,
+        Rows, ScanParams,
         flags::{flag_pairs, scouts},
         row_pairs,
         segments::SegmentParams,
-        stage_words,
+        tiles::{DEPTH, stage_bytes},
     },
     scan_kernels, scan_line_kernels,
 };
@@ -564,7 +564,7 @@ fn what_earlier_launches_left_is_never_taken_for_this_one_s() {
     let mut counter = [((1_u64 << 31) - 3) << 32];
     // Long and short ones in turn: the short ones leave old records behind theirs.
     for (launch, tiles) in [6, 2, 6, 3, 2, 6, 5, 6].into_iter().enumerate() {
-        let (blocks, stages) = [(tiles, 1), (tiles.min(2), 2), (tiles, 2), (1, 1)][launch % 4];
+        let (blocks, stages) = [(tiles, 1), (tiles.min(2), DEPTH), (tiles, DEPTH), (1, 1)][launch % 4];
         let len = tiles as u64 * tiling.tile();
         let (items, mut sums) = (&items[..len as usize], vec![0_u32; len as usize]);
         let params = ScanParams {
@@ -595,8 +595,8 @@ fn what_earlier_launches_left_is_never_taken_for_this_one_s() {
         .buffer(Buffer::writable("counter", &mut counter))
         .buffer(Buffer::writable("records", &mut records));
         let address = (&raw const params).expose_provenance();
-        let stage = stage_words::<Sum<u32>>() * size_of::<Word>();
-        let shape = Launch::new("forward", blocks, tiling.threads).with_dynamic_shared(stages as usize * stage);
+        let bytes = stage_bytes::<Sum<u32>>(stages);
+        let shape = Launch::new("forward", blocks, tiling.threads).with_dynamic_shared(bytes);
         sim::launch(&shape, &options, || {
             // SAFETY: the parameters of that kernel, which outlive the launch.
             unsafe { (entry.simulate)(ptr::with_exposed_provenance(address)) }

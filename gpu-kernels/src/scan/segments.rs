@@ -522,7 +522,7 @@ unsafe fn cells<
                     pairs: CELL_RECORDS * each,
                     each,
                 };
-                scan_tile::<Op, O, _, V, U, VO, UO, REVERSE, false>(op, form, part, ledger, room.tile, || ());
+                scan_tile::<Op, O, _, V, U, VO, UO, REVERSE>(op, form, part, ledger, room.tile);
             }
             sync_threads();
             phase += 1;

@@ -60,7 +60,7 @@ impl Loaded {
                 // Kernels of other families have these names too.
                 let own = match export.family {
                     Family::Tags => tags::static_bytes(entry.kernel),
-                    Family::Scans => Some(scan::STATIC_BYTES),
+                    Family::Scans => Some(scan::tiles::STATIC_BYTES),
                     _ => None,
                 };
                 if let Some(own) = own {

@@ -2,10 +2,10 @@
 
 use warpfold_gpu_kernels::scan::{
     columns::{self, Shape, column_pairs},
-    Word,
     flags::{self, flag_pairs},
-    resident, row_pairs, stage_words, sums,
+    row_pairs,
     segments::{self, Packing, cell, cell_pairs},
+    tiles,
 };
 use warpfold_monoid::{Monoid, scan::Tiling};
 
@@ -13,10 +13,7 @@ use super::DeviceFacts;
 use crate::{Error, scans::Lines};
 
 /// Bytes of shared memory that a multiprocessor takes for each block.
-const BLOCK_OWN_BYTES: u32 = 1024;
-
-/// Blocks of two stages that a multiprocessor must hold for those to be worth while. On an H200 it holds three or more.
-const WORTH_TWO_STAGES: u32 = 2;
+const BLOCK_BYTES: u32 = 1024;
 
 /// What is scanned.
 #[derive(Clone, Copy, Debug)]
@@ -104,7 +101,7 @@ impl ScanPlan {
         let acc = size_of::<Op::Acc>();
         let tile = tiling.tile();
         let packs = by_lines && const { segments::fits::<Op>() };
-        let (strategy, blocks, tiles, pairs) = match *work {
+        let (strategy, blocks, row_tiles, pairs) = match *work {
             Work::Segments { len, .. } if const { flags::fits::<Op>() } => {
                 let tiles = tiling.tiles(len);
                 let scouts = flags::scouts::<Op>(tiles);
@@ -144,23 +141,24 @@ impl ScanPlan {
             let limit = facts.max_threads_per_block;
             return Err(Error::BlockTooLarge { n, threads, limit });
         }
-        let chained = matches!(strategy, Strategy::Cells | Strategy::Flags(_)) || tiles > 1;
+        let chained = matches!(strategy, Strategy::Cells | Strategy::Flags(_)) || row_tiles > 1;
         let (mut grid, total) = (blocks as u32, blocks as u32);
         let (mut stages, mut shared) = (0, 0);
         if strategy == Strategy::Tiles {
-            let stage = const { stage_words::<Op>() * size_of::<Word>() } as u32;
-            // What a block takes beside its stages.
-            let own = const { sums::<Op>() * size_of::<Op::Acc>() + size_of::<u64>() } as u32 + BLOCK_OWN_BYTES;
-            let room = |stages: u32| facts.shared_bytes_per_multiprocessor / (stages * stage + own);
-            let two = facts.compute_capability >= (8, 0)
-                && room(2) >= WORTH_TWO_STAGES
-                && 2 * stage + own <= facts.most_shared_bytes_per_block;
-            stages = if two { 2 } else { 1 };
-            shared = stages * stage;
-            let resident = room(stages).clamp(1, const { resident::<Op>() });
-            grid = grid.min(facts.multiprocessors.saturating_mul(resident).max(1));
+            let bytes = |stages| tiles::stage_bytes::<Op>(stages) as u32;
+            let own = const { tiles::own_bytes::<Op>() } as u32 + BLOCK_BYTES;
+            let room = |stages| facts.shared_bytes_per_multiprocessor / (bytes(stages) + own);
+            let resident = |stages| room(stages).clamp(1, const { tiles::resident::<Op>() });
+            let slots = |stages| facts.multiprocessors.saturating_mul(resident(stages)).max(1);
+            let deep = facts.compute_capability >= (8, 0)
+                && bytes(tiles::DEPTH) + own <= facts.most_shared_bytes_per_block
+                && total > slots(tiles::DEPTH);
+            stages = if deep { tiles::DEPTH } else { 1 };
+            shared = bytes(stages);
+            // In hand one tile at a time, what counts is how many blocks there are.
+            grid = if deep { slots(stages) } else { grid.min(facts.multiprocessors.saturating_mul(room(1)).max(1)) };
         }
-        Ok(ScanPlan { strategy, grid, block: threads, tiles, total, stages, shared, pairs, chained })
+        Ok(ScanPlan { strategy, grid, block: threads, tiles: row_tiles, total, stages, shared, pairs, chained })
     }
 
     /// The kernel that does it, and whether it is one for many lines.
