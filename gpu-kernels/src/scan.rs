@@ -1271,6 +1271,9 @@ fn place_of<T>(m: u32, strip: u32) -> usize {
 fn word_of<T>(w: u32, strip: u32) -> usize {
     let vector = vector_len(size_of::<T>());
     let words = strip / vector as u32;
+    if pitch::<T>(strip as usize) == strip as usize {
+        return w as usize;
+    }
     (w / words) as usize * (pitch::<T>(strip as usize) / vector) + (w % words) as usize
 }
 
