@@ -576,8 +576,8 @@ macro_rules! __scan_body {
         >(
             $params,
             $crate::scan::TileRoom {
-                sums: $crate::__accs!($op, $crate::scan::sums::<$op>()),
-                drawn: $crate::simt::shared!([u64; 1]),
+                sums: $crate::__accs!($op, $crate::scan::tiles::values::<$op>()),
+                drawn: $crate::simt::shared!([u64; $crate::scan::tiles::DRAWN]),
             },
         )
     };

@@ -794,8 +794,8 @@ unsafe fn look_back<Op: Monoid, L: Ledger>(
     // SAFETY: the caller's promise.
     unsafe {
         publish_tile(ledger, at, value);
-        let groups = if at.ahead { peek_groups(op, ledger, at) } else { (value, 0) };
-        let within = within_group(op, ledger, at, value);
+        let groups = if at.ahead && at.lane < at.tile / GROUP { peek_groups(ledger, at) } else { (value, 0) };
+        let within = within_group(op, ledger, at, value, (value, 0));
         before_tile(op, ledger, at, initial, within, groups)
     }
 }
@@ -813,23 +813,34 @@ unsafe fn publish_tile<A: Plain, L: Ledger>(ledger: L, at: Place, value: A) {
     }
 }
 
-/// The first look at the records of the groups before.
+/// The first look at the records of the other tiles of a tile's group: a lane for each, those that have none at the tile's own.
 ///
 /// # Safety
 ///
 /// As for [`look_back`].
 #[inline(always)]
-unsafe fn peek_groups<O: Monoid, L: Ledger>(op: &O, ledger: L, at: Place) -> (O::Acc, u32) {
-    let group = at.tile / GROUP;
-    if at.lane < group {
-        // SAFETY: a record of the launch's.
-        unsafe { peek(back(|group| ledger.group(group), group, at.lane)) }
-    } else {
-        (op.identity(), 0)
-    }
+unsafe fn peek_tiles<A: Plain, L: Ledger>(ledger: L, at: Place) -> (A, u32) {
+    let (group, place) = (at.tile / GROUP, at.tile % GROUP);
+    // SAFETY: a record of the launch's.
+    unsafe { peek(ledger.tile(group * GROUP + at.lane.min(place))) }
 }
 
-/// The values of the group up to and with a tile, and before it; the last tile of a group tells the group's.
+/// The first look at the records of the groups before, or, if there are none, at that of the tile's own.
+///
+/// # Safety
+///
+/// As for [`look_back`].
+#[inline(always)]
+unsafe fn peek_groups<A: Plain, L: Ledger>(ledger: L, at: Place) -> (A, u32) {
+    let group = at.tile / GROUP;
+    // SAFETY: a record of the launch's.
+    let (value, tag) = unsafe { peek(back(|group| ledger.group(group), group.max(1), at.lane)) };
+    // Lanes beyond the first group have seen its record too, if not at the same time.
+    (value, if at.lane < group { tag } else { 0 })
+}
+
+/// The values of the group up to and with a tile, and before it, of which the first look has been had; the last tile of a group tells
+/// the group's.
 ///
 /// # Safety
 ///
@@ -840,6 +851,7 @@ unsafe fn within_group<Op: Monoid, L: Ledger>(
     ledger: L,
     at: Place,
     value: Op::Acc,
+    (mut found, mut tag): (Op::Acc, u32),
 ) -> (Op::Acc, Op::Acc) {
     let Place { tile, lane, epoch, .. } = at;
     let (group, place) = (tile / GROUP, tile % GROUP);
@@ -847,20 +859,19 @@ unsafe fn within_group<Op: Monoid, L: Ledger>(
     let mut scanned = value;
     if place > 0 {
         let theirs = ledger.tile(group * GROUP + lane.min(place));
-        let mut waits = lane < place;
+        let others = lane < place;
         loop {
-            if waits {
-                // SAFETY: a record of the launch's.
-                let (found, tag) = unsafe { peek::<Op::Acc>(theirs) };
-                if tag == value_tag(epoch) {
-                    scanned = found;
-                    waits = false;
-                }
-            }
             // SAFETY: all lanes are here.
-            if unsafe { warp_vote_ballot(FULL, waits) } == 0 {
+            if unsafe { warp_vote_ballot(FULL, others && tag != value_tag(epoch)) } == 0 {
                 break;
             }
+            if others && tag != value_tag(epoch) {
+                // SAFETY: a record of the launch's.
+                (found, tag) = unsafe { peek::<Op::Acc>(theirs) };
+            }
+        }
+        if others {
+            scanned = found;
         }
         // SAFETY: all lanes are here.
         scanned = unsafe { neighbours(op, scanned, lane, LANES, place + 1) };

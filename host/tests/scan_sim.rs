@@ -11,7 +11,7 @@ use warpfold_gpu_kernels::{
         flags::{flag_pairs, scouts},
         row_pairs,
         segments::SegmentParams,
-        tiles::{DEPTH, stage_bytes},
+        tiles::{DEPTH, stage_bytes, threads},
     },
     scan_kernels, scan_line_kernels,
 };
@@ -596,7 +596,7 @@ fn what_earlier_launches_left_is_never_taken_for_this_one_s() {
         .buffer(Buffer::writable("records", &mut records));
         let address = (&raw const params).expose_provenance();
         let bytes = stage_bytes::<Sum<u32>>(stages);
-        let shape = Launch::new("forward", blocks, tiling.threads).with_dynamic_shared(bytes);
+        let shape = Launch::new("forward", blocks, threads::<Sum<u32>>()).with_dynamic_shared(bytes);
         sim::launch(&shape, &options, || {
             // SAFETY: the parameters of that kernel, which outlive the launch.
             unsafe { (entry.simulate)(ptr::with_exposed_provenance(address)) }

@@ -1,10 +1,11 @@
 //! Scans of long rows: blocks that stay, and scan tile after tile.
 //!
-//! **Tiles are in several states at once.** In a step a block folds a tile, whose items it asked for two steps ago, and publishes its
-//! value; takes in the values of the other tiles of the group of the one before that; and looks further back for the one before
-//! that, scans it and writes its results, in whose place the items of a tile to come will lie. So what a tile waits for
-//! was published at the latest a step ago by blocks that keep up, and none stands still for the slowest of those beside it.
-//! Where a multiprocessor has no room for that, or no block has more than one tile, a step does all of that to one tile.
+//! **Tiles are in several states at once.** In a step, between two barriers, the warps of a block write the results of one tile, in
+//! whose place they ask for the items of one to come, and fold the items of another, which they asked for a step ago. At the same time a warp
+//! more, which has no items, publishes the value of the tile that was folded a step ago and takes in those of the other tiles of
+//! its group, and looks further back for the one before that, which will be written in the next step. So what a tile waits for was
+//! published about a step ago by blocks that keep up, and the warps with items do not stand still meanwhile.
+//! Where a multiprocessor has no room for that, or no block has more than one tile, there is one tile at a time in these steps.
 //!
 //! **No block waits for a tile that nobody works at.** A block goes through its tiles in the order in which it drew them, and waits for
 //! lower ones only. The lowest tile of all that are not told yet belongs to a block which has told all that it drew before that.
@@ -26,7 +27,7 @@ use warpfold_simt::{
 
 use super::{
     Form, Part, Place, RowLedger, ScanParams, Word, before_tile, begin, by_vectors, fold_strips, launch_bounds,
-    peek_groups, piece_of, present, publish_tile, record, row_pairs, shared_ticket, spread_strips, strip_words,
+    peek_groups, peek_tiles, piece_of, present, publish_tile, record, row_pairs, shared_ticket, spread_strips, strip_words,
     sums, tell_warps, ticket, warp_totals, within_group, word_of,
 };
 
@@ -52,11 +53,24 @@ const fn result_words<Op: Monoid>() -> usize {
 
 /// Bytes of shared memory that a block has beside its [stages](stage_bytes).
 pub const fn own_bytes<Op: Monoid>() -> usize {
-    sums::<Op>() * size_of::<Op::Acc>() + 2 * size_of::<u64>()
+    values::<Op>() * size_of::<Op::Acc>() + DRAWN * size_of::<u64>()
 }
 
 /// The most of them.
-pub const STATIC_BYTES: u32 = (2 * 256 / LANES + 1) * 256 + 32;
+pub const STATIC_BYTES: u32 = (4 * 256 / LANES + 2) * 256 + 32;
+
+/// Accumulators in shared memory, twice: the warps' values, and what stands before each warp and behind the last.
+pub const fn values<Op: Monoid>() -> usize {
+    2 * sums::<Op>()
+}
+
+/// Numbers that have been drawn, and are not known to all yet.
+pub const DRAWN: usize = 2;
+
+/// Threads of a block: a strip for each, and a warp that looks back.
+pub const fn threads<Op: Monoid>() -> u32 {
+    Tiling::of::<Op>().threads + LANES
+}
 
 /// Bytes of shared memory that a multiprocessor of compute capability 9.0 has, and that it takes for each block.
 const MULTIPROCESSOR_BYTES: usize = 228 << 10;
@@ -74,16 +88,16 @@ pub const fn resident<Op: Monoid>() -> u32 {
 
 /// The kernels' launch bounds.
 pub const fn tile_bounds<Op: Monoid>() -> u32 {
-    let bounds = launch_bounds::<Op>();
-    if bounds >> 16 == 0 { bounds } else { bounds & 0xffff | resident::<Op>() << 16 }
+    let threads = threads::<Op>();
+    if launch_bounds::<Op>() >> 16 == 0 { threads } else { threads | resident::<Op>() << 16 }
 }
 
 /// What shared memory a block has beside its stages, which are dynamic.
 #[derive(Clone, Copy, Debug)]
 pub struct TileRoom<A> {
-    /// [`sums`].
+    /// [`values`].
     pub sums: Shared<A>,
-    /// One: what has been drawn from the counter.
+    /// [`DRAWN`]: what has been drawn from the counter.
     pub drawn: Shared<u64>,
 }
 
@@ -93,7 +107,7 @@ pub struct TileRoom<A> {
 ///
 /// # Safety
 ///
-/// The whole block of [`Tiling::threads`] calls, with [`stage_bytes`] of dynamic shared memory. The items are readable and the results
+/// The whole block of [`threads`] calls, with [`stage_bytes`] of dynamic shared memory. The items are readable and the results
 /// writable; unless they are the same memory, item for item, they do not overlap. `counter` and `records` belong to this
 /// launch alone. `room` is not in use.
 #[inline(always)]
@@ -160,17 +174,15 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
     O: Monoid<Item = Op::Item, Acc = Op::Acc, Output = Op::Output>,
 {
     let tiling = const { Tiling::of::<Op>() };
-    let (warps, words) = (tiling.warps(), const { item_words::<Op>() * Tiling::of::<Op>().warps() as usize });
+    let warps = tiling.warps();
     let (total, tiles, blocks) = (params.total, params.tiles, grid_dim_x());
     let chained = tiles > 1;
     let deep = params.stages > 1;
     // SAFETY: the launch has asked for them.
-    let all = unsafe {
-        dynamic_shared::<Word>(
-            params.stages as usize * words + const { result_words::<Op>() } * warps as usize,
-        )
-    };
-    let befores = room.sums.from(warps as usize);
+    let all = unsafe { dynamic_shared::<Word>(stage_bytes::<Op>(params.stages) / size_of::<Word>()) };
+    // Two of each: one that is written, and one that is read.
+    let sums = |which: u32| room.sums.from((which * warps) as usize);
+    let befores = |which: u32| room.sums.from((2 * warps + which * (warps + 1)) as usize);
     if !chained {
         grid::let_next_start();
     }
@@ -209,7 +221,7 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
     };
     let ask = |slot: Slot, which: u32| {
         let (warp, lane) = place();
-        if slot.is_there() {
+        if slot.is_there() && warp < warps {
             let (_, piece) = piece_of::<_, _, REVERSE>(tiling, &part(slot), warp);
             let first = part(slot).items.wrapping_offset(piece.first as isize);
             if piece.count == tiling.warp() && by_vectors(first, piece.stride) {
@@ -236,11 +248,11 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
             return;
         }
     }
-    let mut now = Slot::of(number, total, tiles);
-    ask(now, 0);
-    // The tile after that; and those before, which have been folded, and whose group is known.
-    let (mut coming, mut folded, mut grouped) = (Slot::NONE, Slot::NONE, Slot::NONE);
+    // The tile that is folded next, the one after that, and those before.
+    let (mut now, mut coming) = (Slot::of(number, total, tiles), Slot::NONE);
+    let mut before = [Slot::NONE; 3];
     if deep {
+        ask(now, 0);
         if more {
             number += blocks;
             if chained {
@@ -250,38 +262,67 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
             }
             coming = Slot::of(number, total, tiles);
         }
-        ask(coming, 1);
     }
-    // Of the tile and those before: a strip's value, and in the first warp that of each warp, both scanned.
+    // Of a strip, the values of the tiles before; and what the last warp has of the last one.
     let nothing = op.identity();
-    let mut scanned = [nothing; 3];
-    let mut totals = [nothing; 3];
-    let mut within = (nothing, nothing);
-    let mut which = 0;
+    let mut folded = [nothing; 4];
+    let (mut totals, mut within) = (nothing, (nothing, nothing));
+    let mut step = 0;
     loop {
         nounroll();
-        if deep {
-            wait_copies::<1>();
-        } else {
-            wait_copies::<0>();
-        }
         let (warp, lane) = place();
-        if now.is_there() {
-            // SAFETY: the caller's promise; the warp's own stage, for whose items it has waited.
-            scanned[0] = unsafe {
-                let stage = stage(which, warp);
-                fold_strips::<Op, O, V, U, REVERSE, true>(op, &part(now), stage, room.sums, (warp, lane))
+        let odd = step % 2;
+        // In hand one at a time, a tile skips a step.
+        let (to_look, to_write) = if deep { (before[1], before[2]) } else { (before[0], before[1]) };
+        let draws = more && if deep { coming.is_there() } else { before[0].is_there() };
+        if warp < warps {
+            if to_write.is_there() {
+                let value = if deep { folded[3] } else { folded[2] };
+                let items = stage(if deep { (step + 1) % DEPTH } else { 0 }, warp);
+                let results = match const { result_words::<Op>() } {
+                    0 => items,
+                    words => {
+                        let first = (params.stages * warps) as usize * const { item_words::<Op>() };
+                        all.from(first + warp as usize * words).first(words)
+                    }
+                };
+                // SAFETY: the caller's promise; written a barrier ago; the warp's own stages.
+                unsafe {
+                    spread_strips::<Op, O, V, U, VO, UO, REVERSE>(
+                        op,
+                        form,
+                        &part(to_write),
+                        (items, results),
+                        befores(1 - odd),
+                        value,
+                        (warp, lane),
+                    );
+                }
+            }
+            // SAFETY: all lanes of the warp are here: they have read their results from the stage.
+            unsafe { sync_warp(FULL) };
+            if deep {
+                ask(coming, (step + 1) % DEPTH);
+                wait_copies::<1>();
+            } else {
+                ask(now, 0);
+                wait_copies::<0>();
+            }
+            if now.is_there() {
+                // SAFETY: the caller's promise; the warp's own stage, for whose items it has waited.
+                folded[0] = unsafe {
+                    let stage = stage(if deep { step % DEPTH } else { 0 }, warp);
+                    fold_strips::<Op, O, V, U, REVERSE, true>(op, &part(now), stage, sums(odd), (warp, lane))
+                };
+            }
+        } else {
+            let drawn = || {
+                if draws && chained && lane == 0 {
+                    // SAFETY: one thread, a slot that was read a barrier ago, the other one for what is drawn first.
+                    unsafe { room.drawn.write(1 - odd as usize, draw()) };
+                }
             };
-        }
-        sync_threads();
-        // Unless it is known that none is left.
-        let draws = more && if deep { coming.is_there() } else { now.is_there() };
-        if draws && chained && thread_idx_x() == tiling.threads - 1 {
-            // SAFETY: one thread; all have read what was drawn before, a barrier ago.
-            unsafe { room.drawn.write(0, draw()) };
-        }
-        let (to_group, to_write) = if deep { (folded, grouped) } else { (now, now) };
-        if warp == 0 {
+            let first = before[0];
             let ledger = |slot: Slot| {
                 let groups = tiles.div_ceil(GROUP);
                 let first = record::<Op::Acc>(params.records, slot.row as u64 * (tiles + groups) as u64);
@@ -291,48 +332,48 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
                 let tile = slot.tile;
                 Place { tile, last: tile + 1 == tiles, whole: true, lane, epoch, ahead: true }
             };
-            if now.is_there() {
-                // SAFETY: written before the barrier; all lanes are here; the tile's own record.
+            let earlier = (totals, within);
+            let mut value = nothing;
+            if first.is_there() {
+                let present = present(tiling, first.tile, params.n);
+                // SAFETY: written before the last barrier; all lanes are here; the tile's own record.
                 unsafe {
-                    let present = present(tiling, now.tile, params.n);
-                    let value;
-                    (totals[0], value) = warp_totals(op, room.sums, lane, warps, present);
+                    (totals, value) = warp_totals(op, sums(1 - odd), lane, warps, present);
                     if chained {
-                        publish_tile(ledger(now), at(now), value);
+                        publish_tile(ledger(first), at(first), value);
                     }
                 }
             }
-            let mut groups = (nothing, 0);
-            if chained && to_write.is_there() {
-                // SAFETY: all tiles before have been drawn.
-                groups = unsafe { peek_groups(op, ledger(to_write), at(to_write)) };
-            }
-            let before = within;
-            if chained && to_group.is_there() {
-                // SAFETY: all lanes are here, and the tiles before have been drawn.
-                within = unsafe {
-                    let present = present(tiling, to_group.tile, params.n);
-                    let totals = if deep { totals[1] } else { totals[0] };
-                    let value = shuffle_idx(FULL, totals, present - 1);
-                    within_group(op, ledger(to_group), at(to_group), value)
+            drawn();
+            // Both looks before either is waited for.
+            let mut looks = ((nothing, 0), (nothing, 0));
+            if chained && (first.is_there() || to_look.is_there()) {
+                let (first, to_look) =
+                    (if first.is_there() { first } else { to_look }, if to_look.is_there() { to_look } else { first });
+                // SAFETY: all tiles before have been drawn; records of the launch's in any case.
+                looks = unsafe {
+                    (peek_tiles(ledger(first), at(first)), peek_groups(ledger(to_look), at(to_look)))
                 };
             }
-            if to_write.is_there() {
-                let totals = if deep { totals[2] } else { totals[0] };
-                // SAFETY: as above; the slots are not in use.
+            if chained && first.is_there() {
+                // SAFETY: all lanes are here, and the tiles before have been drawn.
+                within = unsafe { within_group(op, ledger(first), at(first), value, looks.0) };
+            }
+            if to_look.is_there() {
+                let (totals, within) = if deep { earlier } else { (totals, within) };
+                let present = present(tiling, to_look.tile, params.n);
+                // SAFETY: as above; the slots were read a barrier ago.
                 unsafe {
-                    let present = present(tiling, to_write.tile, params.n);
                     let (before, behind) = if chained {
                         let initial = if form.has_initial { Some(form.initial) } else { None };
-                        let within = if deep { before } else { within };
-                        before_tile(op, ledger(to_write), at(to_write), initial, within, groups)
+                        before_tile(op, ledger(to_look), at(to_look), initial, within, looks.1)
                     } else {
                         let value = shuffle_idx(FULL, totals, present - 1);
                         let initial = form.initial;
                         if form.has_initial { (initial, op.combine(initial, value)) } else { (value, value) }
                     };
-                    let begun = to_write.tile > 0 || form.has_initial;
-                    tell_warps(op, befores, begun, (before, totals, behind), lane, warps, present);
+                    let begun = to_look.tile > 0 || form.has_initial;
+                    tell_warps(op, befores(odd), begun, (before, totals, behind), lane, warps, present);
                 }
             }
         }
@@ -341,54 +382,23 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
         if draws {
             number = if chained {
                 // SAFETY: written before the barrier.
-                unsafe { room.drawn.read(0) as u32 }
+                unsafe { room.drawn.read(1 - odd as usize) as u32 }
             } else {
                 number + blocks
             };
             after = Slot::of(number, total, tiles);
         }
-        let left = after.is_there() || deep && (coming.is_there() || now.is_there() || folded.is_there());
+        before = [now, before[0], before[1]];
+        folded = [nothing, folded[0], folded[1], folded[2]];
+        (now, coming) = if deep { (coming, after) } else { (after, Slot::NONE) };
+        let left = now.is_there() || before[0].is_there() || deep && before[1].is_there();
         if chained && !left {
             grid::let_next_start();
         }
-        let (warp, lane) = place();
-        if to_write.is_there() {
-            let scanned = if deep { scanned[2] } else { scanned[0] };
-            let items = stage(if deep { (which + 2) % DEPTH } else { 0 }, warp);
-            let results = match const { result_words::<Op>() } {
-                0 => items,
-                words => all.from(params.stages as usize * const { item_words::<Op>() } * warps as usize)
-                    .from(warp as usize * words)
-                    .first(words),
-            };
-            // SAFETY: the caller's promise; written before the barrier; the warp's own stages.
-            unsafe {
-                spread_strips::<Op, O, V, U, VO, UO, REVERSE>(
-                    op,
-                    form,
-                    &part(to_write),
-                    (items, results),
-                    befores,
-                    scanned,
-                    (warp, lane),
-                );
-            }
-        }
-        if !left {
+        if !left && !(if deep { before[2] } else { before[1] }).is_there() {
             return;
         }
-        // SAFETY: all lanes of the warp are here: they have read their results from the stage.
-        unsafe { sync_warp(FULL) };
-        if deep {
-            ask(after, (which + 2) % DEPTH);
-            which = (which + 1) % DEPTH;
-            (grouped, folded, now, coming) = (folded, now, coming, after);
-            scanned = [nothing, scanned[0], scanned[1]];
-            totals = [nothing, totals[0], totals[1]];
-        } else {
-            ask(after, 0);
-            now = after;
-        }
+        step += 1;
     }
 }
 

@@ -136,7 +136,11 @@ impl ScanPlan {
         if blocks > facts.max_grid_x as u64 {
             return Err(Error::GridTooLarge { n, blocks, limit: facts.max_grid_x });
         }
-        let threads = if let Strategy::Columns(shape) = strategy { shape.threads() } else { tiling.threads };
+        let threads = match strategy {
+            Strategy::Columns(shape) => shape.threads(),
+            Strategy::Tiles => const { tiles::threads::<Op>() },
+            _ => tiling.threads,
+        };
         if threads > facts.max_threads_per_block {
             let limit = facts.max_threads_per_block;
             return Err(Error::BlockTooLarge { n, threads, limit });
