@@ -544,7 +544,7 @@ macro_rules! __scan_entry {
             #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel), "__launch_bounds"))]
             static LAUNCH_BOUNDS: u32 = $crate::scan::tiles::tile_bounds::<$op>();
             #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel), "__allow_stack"))]
-            static STACK: u32 = 160;
+            static STACK: u32 = 300;
         };
     };
 }

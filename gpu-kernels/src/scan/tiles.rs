@@ -7,9 +7,10 @@
 //! published about a step ago by blocks that keep up, and the warps with items do not stand still meanwhile.
 //! Where a multiprocessor has no room for that, or no block has more than one tile, there is one tile at a time in these steps.
 //!
-//! **No block waits for a tile that nobody works at.** A block goes through its tiles in the order in which it drew them, and waits for
-//! lower ones only. The lowest tile of all that are not told yet belongs to a block which has told all that it drew before that.
-//! So it need not be known how many blocks run at once.
+//! **No block waits for a tile that nobody works at.** A block goes through its tiles in the order in which it drew them, and all that it
+//! does for a tile waits for lower tiles only: for their values, and in the chain of groups, of which it looks at 32, for that of
+//! one of those. In a step it looks back for the lower tile first; the other way round, its chain, which others might wait for, would wait
+//! for the values of tiles that come after it. So it need not be known how many blocks run at once.
 
 use core::marker::PhantomData;
 
@@ -355,26 +356,32 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
                     (peek_tiles(ledger(first), at(first)), peek_groups(ledger(to_look), at(to_look)))
                 };
             }
-            if chained && first.is_there() {
-                // SAFETY: all lanes are here, and the tiles before have been drawn.
-                within = unsafe { within_group(op, ledger(first), at(first), value, looks.0) };
-            }
-            if to_look.is_there() {
-                let (totals, within) = if deep { earlier } else { (totals, within) };
-                let present = present(tiling, to_look.tile, params.n);
-                // SAFETY: as above; the slots were read a barrier ago.
-                unsafe {
-                    let (before, behind) = if chained {
-                        let initial = if form.has_initial { Some(form.initial) } else { None };
-                        before_tile(op, ledger(to_look), at(to_look), initial, within, looks.1)
-                    } else {
-                        let value = shuffle_idx(FULL, totals, present - 1);
-                        let initial = form.initial;
-                        if form.has_initial { (initial, op.combine(initial, value)) } else { (value, value) }
-                    };
-                    let begun = to_look.tile > 0 || form.has_initial;
-                    tell_warps(op, befores(odd), begun, (before, totals, behind), lane, warps, present);
+            // The lower tile first, so that no tile ever waits for a higher one; in hand one at a time, they are the same.
+            let mut turn = 0;
+            while turn < 2 {
+                nounroll();
+                if chained && first.is_there() && (turn == 1) == deep {
+                    // SAFETY: all lanes are here, and the tiles before have been drawn.
+                    within = unsafe { within_group(op, ledger(first), at(first), value, looks.0) };
                 }
+                if to_look.is_there() && (turn == 0) == deep {
+                    let (totals, within) = if deep { earlier } else { (totals, within) };
+                    let present = present(tiling, to_look.tile, params.n);
+                    // SAFETY: as above; the slots were read a barrier ago.
+                    unsafe {
+                        let (before, behind) = if chained {
+                            let initial = if form.has_initial { Some(form.initial) } else { None };
+                            before_tile(op, ledger(to_look), at(to_look), initial, within, looks.1)
+                        } else {
+                            let value = shuffle_idx(FULL, totals, present - 1);
+                            let initial = form.initial;
+                            if form.has_initial { (initial, op.combine(initial, value)) } else { (value, value) }
+                        };
+                        let begun = to_look.tile > 0 || form.has_initial;
+                        tell_warps(op, befores(odd), begun, (before, totals, behind), lane, warps, present);
+                    }
+                }
+                turn += 1;
             }
         }
         sync_threads();
