@@ -215,16 +215,30 @@ unsafe fn shared_ticket(drawn: Shared<u64>, draw: impl Fn() -> u64) -> (u32, u32
 ///
 /// The counter and the pairs, so many, are the launch's own, which uses none from `end` on, and of which nobody draws more.
 #[inline(always)]
-unsafe fn ticket(
+unsafe fn ticket(counter: *mut u64, records: (*mut [u64; 2], u64), end: u64, last: u32) -> u64 {
+    // SAFETY: the launch's own counter and records.
+    unsafe {
+        let ticket = atomic::fetch_add(counter, 1_u64, Relaxed, Gpu);
+        settle(ticket, counter, records, end, last);
+        ticket
+    }
+}
+
+/// What is done for the next launch when a number has been drawn, if it is the `last`.
+///
+/// # Safety
+///
+/// As for [`ticket`].
+#[inline(always)]
+unsafe fn settle(
+    ticket: u64,
     counter: *mut u64,
     (records, capacity): (*mut [u64; 2], u64),
     end: u64,
     last: u32,
-) -> u64 {
-    // SAFETY: the launch's own counter.
-    let ticket = unsafe { atomic::fetch_add(counter, 1_u64, Relaxed, Gpu) };
-    // Here, and not behind the barrier: where a condition comes again behind one, LLVM 22 threads the jump through it
-    // and leaves two barriers, at which the threads of one warp wait for each other for ever.
+) {
+    // Before any barrier: where a condition comes again behind one, LLVM 22 threads the jump through it and leaves two
+    // barriers, at which the threads of one warp wait for each other for ever.
     if ticket as u32 == last {
         // Nobody draws after this, and nobody reads a record behind its own.
         let epoch = (ticket >> 32) + 1;
@@ -238,7 +252,6 @@ unsafe fn ticket(
             }
         }
     }
-    ticket
 }
 
 /// Draws a block's number, all lower ones having been drawn before, and the launch's epoch. The block that draws the last
@@ -796,6 +809,7 @@ unsafe fn look_back<Op: Monoid, L: Ledger>(
         publish_tile(ledger, at, value);
         let groups = if at.ahead && at.lane < at.tile / GROUP { peek_groups(ledger, at) } else { (value, 0) };
         let within = within_group(op, ledger, at, value, (value, 0));
+        publish_group(ledger, at, within.0);
         before_tile(op, ledger, at, initial, within, groups)
     }
 }
@@ -839,8 +853,7 @@ unsafe fn peek_groups<A: Plain, L: Ledger>(ledger: L, at: Place) -> (A, u32) {
     (value, if at.lane < group { tag } else { 0 })
 }
 
-/// The values of the group up to and with a tile, and before it, of which the first look has been had; the last tile of a group tells
-/// the group's.
+/// The values of the group up to and with a tile, and before it, of which the first look has been had.
 ///
 /// # Safety
 ///
@@ -879,11 +892,21 @@ unsafe fn within_group<Op: Monoid, L: Ledger>(
     // SAFETY: all lanes are here.
     let (inclusive, exclusive) =
         unsafe { (shuffle_idx(FULL, scanned, place), shuffle_idx(FULL, scanned, place.saturating_sub(1))) };
-    if at.closes() && group > 0 && lane == 0 {
-        // SAFETY: the group's record, which its last tile alone writes.
-        unsafe { publish(ledger.group(group), inclusive, value_tag(epoch)) };
-    }
     (inclusive, exclusive)
+}
+
+/// The last tile of a group tells the group's value, unless it is the first group, which tells what stands behind it.
+///
+/// # Safety
+///
+/// As for [`look_back`].
+#[inline(always)]
+unsafe fn publish_group<A: Plain, L: Ledger>(ledger: L, at: Place, value: A) {
+    let group = at.tile / GROUP;
+    if at.closes() && group > 0 && at.lane == 0 {
+        // SAFETY: the group's record, which its last tile alone writes.
+        unsafe { publish(ledger.group(group), value, value_tag(at.epoch)) };
+    }
 }
 
 /// What stands before a tile, if anything does, and behind it, of [what its group has](within_group) and the [first

@@ -2,14 +2,14 @@
 //!
 //! **Tiles are in several states at once.** In a step, between two barriers, the warps of a block write the results of one tile, in
 //! whose place they ask for the items of one to come, and fold the items of another, which they asked for a step ago. At the same time a warp
-//! more, which has no items, publishes the value of the tile that was folded a step ago and takes in those of the other tiles of
-//! its group, and looks further back for the one before that, which will be written in the next step. So what a tile waits for was
-//! published about a step ago by blocks that keep up, and the warps with items do not stand still meanwhile.
+//! more, which has no items, publishes the value of the tile that was folded a step ago, and looks back for the one before that, which
+//! will be written in the next step: at the values of its group's tiles, and of the groups before. So what a tile waits for
+//! was published about a step ago by blocks that keep up, and the warps with items do not stand still meanwhile.
 //! Where a multiprocessor has no room for that, or no block has more than one tile, there is one tile at a time in these steps.
 //!
 //! **No block waits for a tile that nobody works at.** A block goes through its tiles in the order in which it drew them, and all that it
 //! does for a tile waits for lower tiles only: for their values, and in the chain of groups, of which it looks at 32, for that of
-//! one of those. In a step it looks back for the lower tile first; the other way round, its chain, which others might wait for, would wait
+//! one of those. In a step the lower tile has its turn first; the other way round, its chain, which others might wait for, would wait
 //! for the values of tiles that come after it. So it need not be known how many blocks run at once.
 
 use core::marker::PhantomData;
@@ -19,16 +19,17 @@ use warpfold_monoid::{
     scan::{GROUP, LANES, Reversed, Tiling},
 };
 use warpfold_simt::{
+    atomic::{self, Gpu, Relaxed},
     grid,
     hint::{nounroll, pinned},
     shared::{Shared, commit_copies, dynamic_shared, wait_copies},
     thread::{block_idx_x, grid_dim_x, sync_threads, thread_idx_x},
-    warp::{FULL, shuffle_idx, sync_warp},
+    warp::{FULL, sync_warp},
 };
 
 use super::{
     Form, Part, Place, RowLedger, ScanParams, Word, before_tile, begin, by_vectors, fold_strips, launch_bounds,
-    peek_groups, peek_tiles, piece_of, present, publish_tile, record, row_pairs, shared_ticket, spread_strips, strip_words,
+    peek_groups, peek_tiles, piece_of, present, publish_group, publish_tile, record, row_pairs, settle, shared_ticket, spread_strips, strip_words,
     sums, tell_warps, ticket, warp_totals, within_group, word_of,
 };
 
@@ -267,7 +268,7 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
     // Of a strip, the values of the tiles before; and what the last warp has of the last one.
     let nothing = op.identity();
     let mut folded = [nothing; 4];
-    let (mut totals, mut within) = (nothing, (nothing, nothing));
+    let (mut totals, mut value) = (nothing, nothing);
     let mut step = 0;
     loop {
         nounroll();
@@ -278,7 +279,7 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
         let draws = more && if deep { coming.is_there() } else { before[0].is_there() };
         if warp < warps {
             if to_write.is_there() {
-                let value = if deep { folded[3] } else { folded[2] };
+                let scanned = if deep { folded[3] } else { folded[2] };
                 let items = stage(if deep { (step + 1) % DEPTH } else { 0 }, warp);
                 let results = match const { result_words::<Op>() } {
                     0 => items,
@@ -295,7 +296,7 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
                         &part(to_write),
                         (items, results),
                         befores(1 - odd),
-                        value,
+                        scanned,
                         (warp, lane),
                     );
                 }
@@ -317,12 +318,6 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
                 };
             }
         } else {
-            let drawn = || {
-                if draws && chained && lane == 0 {
-                    // SAFETY: one thread, a slot that was read a barrier ago, the other one for what is drawn first.
-                    unsafe { room.drawn.write(1 - odd as usize, draw()) };
-                }
-            };
             let first = before[0];
             let ledger = |slot: Slot| {
                 let groups = tiles.div_ceil(GROUP);
@@ -333,8 +328,7 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
                 let tile = slot.tile;
                 Place { tile, last: tile + 1 == tiles, whole: true, lane, epoch, ahead: true }
             };
-            let earlier = (totals, within);
-            let mut value = nothing;
+            let earlier = (totals, value);
             if first.is_there() {
                 let present = present(tiling, first.tile, params.n);
                 // SAFETY: written before the last barrier; all lanes are here; the tile's own record.
@@ -345,43 +339,53 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
                     }
                 }
             }
-            drawn();
-            // Both looks before either is waited for.
-            let mut looks = ((nothing, 0), (nothing, 0));
-            if chained && (first.is_there() || to_look.is_there()) {
-                let (first, to_look) =
-                    (if first.is_there() { first } else { to_look }, if to_look.is_there() { to_look } else { first });
-                // SAFETY: all tiles before have been drawn; records of the launch's in any case.
-                looks = unsafe {
-                    (peek_tiles(ledger(first), at(first)), peek_groups(ledger(to_look), at(to_look)))
-                };
+            let draws = draws && chained && lane == 0;
+            let mut drawn = 0;
+            if draws {
+                // One, which `ptxas` does not know: it would add for all lanes of the warp at once, and wait for the sum here.
+                // SAFETY: the launch's own counter.
+                drawn = unsafe { atomic::fetch_add(params.counter, 1 + lane as u64, Relaxed, Gpu) };
             }
-            // The lower tile first, so that no tile ever waits for a higher one; in hand one at a time, they are the same.
-            let mut turn = 0;
-            while turn < 2 {
-                nounroll();
-                if chained && first.is_there() && (turn == 1) == deep {
-                    // SAFETY: all lanes are here, and the tiles before have been drawn.
-                    within = unsafe { within_group(op, ledger(first), at(first), value, looks.0) };
+            if to_look.is_there() {
+                let (totals, value) = if deep { earlier } else { (totals, value) };
+                let present = present(tiling, to_look.tile, params.n);
+                // SAFETY: all lanes are here, and the tiles before have been drawn; the slots were read a barrier ago.
+                unsafe {
+                    let (before, behind) = if chained {
+                        let (ledger, at) = (ledger(to_look), at(to_look));
+                        // Both looks before either is waited for.
+                        let (tiles, groups) = (peek_tiles(ledger, at), peek_groups(ledger, at));
+                        let within = within_group(op, ledger, at, value, tiles);
+                        if !deep {
+                            publish_group(ledger, at, within.0);
+                        }
+                        let initial = if form.has_initial { Some(form.initial) } else { None };
+                        before_tile(op, ledger, at, initial, within, groups)
+                    } else {
+                        let initial = form.initial;
+                        if form.has_initial { (initial, op.combine(initial, value)) } else { (value, value) }
+                    };
+                    let begun = to_look.tile > 0 || form.has_initial;
+                    tell_warps(op, befores(odd), begun, (before, totals, behind), lane, warps, present);
                 }
-                if to_look.is_there() && (turn == 0) == deep {
-                    let (totals, within) = if deep { earlier } else { (totals, within) };
-                    let present = present(tiling, to_look.tile, params.n);
-                    // SAFETY: as above; the slots were read a barrier ago.
-                    unsafe {
-                        let (before, behind) = if chained {
-                            let initial = if form.has_initial { Some(form.initial) } else { None };
-                            before_tile(op, ledger(to_look), at(to_look), initial, within, looks.1)
-                        } else {
-                            let value = shuffle_idx(FULL, totals, present - 1);
-                            let initial = form.initial;
-                            if form.has_initial { (initial, op.combine(initial, value)) } else { (value, value) }
-                        };
-                        let begun = to_look.tile > 0 || form.has_initial;
-                        tell_warps(op, befores(odd), begun, (before, totals, behind), lane, warps, present);
-                    }
+            }
+            // The value of a group is told a step before its last tile looks back. After the lower tile, so that no tile ever waits for a
+            // higher one.
+            if deep && chained && first.is_there() && at(first).closes() {
+                let (ledger, at) = (ledger(first), at(first));
+                // SAFETY: as above.
+                unsafe {
+                    let (inclusive, _) = within_group(op, ledger, at, value, peek_tiles(ledger, at));
+                    publish_group(ledger, at, inclusive);
                 }
-                turn += 1;
+            }
+            if draws {
+                // SAFETY: the launch's own counter and records; one thread, a slot that was read a barrier ago, the other one for what
+                // is drawn first.
+                unsafe {
+                    settle(drawn, params.counter, (params.records, params.capacity), end, last);
+                    room.drawn.write(1 - odd as usize, drawn);
+                }
             }
         }
         sync_threads();
