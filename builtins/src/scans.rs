@@ -37,3 +37,12 @@ scan_kernels! {
     fast_sum_f32_scan => Fast<Sum<f32>>,
     fast_sum_f64_scan => Fast<Sum<f64>>,
 }
+
+/// Two words, written and read once a tile, that do not find room among the registers that let five blocks stay.
+#[cfg(target_arch = "nvptx64")]
+const _: () = {
+    #[unsafe(export_name = "compose_i32_scan__forward__allow_stack")]
+    static COMPOSE_I32: u32 = 16;
+    #[unsafe(export_name = "compose_i32_scan__reverse__allow_stack")]
+    static COMPOSE_I32_REVERSE: u32 = 8;
+};

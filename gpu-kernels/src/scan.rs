@@ -18,7 +18,7 @@ use core::{marker::PhantomData, mem::MaybeUninit, ptr};
 
 use warpfold_monoid::{
     Monoid, Plain,
-    scan::{GROUP, LANES, Tiling},
+    scan::{GROUP, LANES, Reversed, Tiling},
     tree::{VECTOR_BYTES, vector_len},
 };
 use warpfold_simt::{
@@ -27,21 +27,21 @@ use warpfold_simt::{
     grid,
     hint::{cold_path, mul_hi, nounroll, opaque},
     shared::Shared,
-    thread::{grid_dim_x, sync_threads, thread_idx_x},
+    thread::{block_idx_x, grid_dim_x, sync_threads, thread_idx_x},
     warp::{FULL, shuffle_down, shuffle_idx, shuffle_up, sync_warp, warp_vote_ballot},
 };
 
 pub mod columns;
 mod copy;
 pub mod flags;
+pub mod persistent;
 pub mod segments;
-pub mod tiles;
 
 pub use crate::segments::tile::Word;
 
 pub mod runs;
 
-pub use tiles::{TileRoom, forward, reverse};
+pub use persistent::{PersistentRoom, persistent_forward, persistent_reverse};
 
 /// Where the rows of an array lie, in items: row `k` begins at `k / inner * outer_stride + k % inner * inner_stride`.
 #[repr(C)]
@@ -81,16 +81,12 @@ pub struct ScanParams<Op: Monoid> {
     pub capacity: u64,
     /// Tiles of a row.
     pub tiles: u32,
-    /// Tiles of all rows, no fewer than blocks.
+    /// Tiles of all rows.
     pub total: u32,
-    /// Tiles that a block has in hand: [`DEPTH`](tiles::DEPTH), or 1.
-    pub stages: u32,
     /// 1 if a result leaves out its own item.
     pub exclusive: u32,
     /// 1 if `initial` stands before the first item of each row.
     pub has_initial: u32,
-    /// No bytes without a meaning.
-    pub padding: u32,
     /// The start value.
     pub initial: Op::Acc,
     /// The operator.
@@ -179,6 +175,38 @@ pub struct Room<A> {
     pub drawn: Shared<u64>,
 }
 
+/// Scans rows from left to right, a tile to a block.
+///
+/// `V` items are a vector and a strip has `U` vectors of them; `VO` and `UO` say the same of results.
+///
+/// # Safety
+///
+/// The whole block of [`Tiling::threads`] calls, and the grid has `tiles` blocks for each row. The items are readable and
+/// the results writable; unless they are the same memory, item for item, they do not overlap. `counter` and `records`
+/// belong to this launch alone. `room` is not in use.
+#[inline(always)]
+pub unsafe fn forward<Op: Monoid, const V: usize, const U: usize, const VO: usize, const UO: usize>(
+    params: &ScanParams<Op>,
+    room: Room<Op::Acc>,
+) {
+    // SAFETY: the caller's promise.
+    unsafe { scan::<Op, Op, V, U, VO, UO, false>(params, &params.op, room) }
+}
+
+/// The same from right to left: each result is of the items from its own on to the end, in the order in which they stand.
+///
+/// # Safety
+///
+/// As for [`forward`].
+#[inline(always)]
+pub unsafe fn reverse<Op: Monoid, const V: usize, const U: usize, const VO: usize, const UO: usize>(
+    params: &ScanParams<Op>,
+    room: Room<Op::Acc>,
+) {
+    // SAFETY: the caller's promise.
+    unsafe { scan::<Op, Reversed<Op>, V, U, VO, UO, true>(params, &Reversed(params.op), room) }
+}
+
 /// A warp's part of a row.
 #[derive(Clone, Copy)]
 struct Piece {
@@ -188,6 +216,57 @@ struct Piece {
     count: u32,
     /// From one item of the row to the next.
     stride: i64,
+}
+
+/// # Safety
+///
+/// As for [`forward`]; `op` combines as the row is walked.
+#[inline(always)]
+unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO: usize, const REVERSE: bool>(
+    params: &ScanParams<Op>,
+    op: &O,
+    room: Room<Op::Acc>,
+) where
+    Op: Monoid,
+    O: Monoid<Item = Op::Item, Acc = Op::Acc, Output = Op::Output>,
+{
+    let chained = params.tiles > 1;
+    if !chained {
+        grid::let_next_start();
+    }
+    grid::wait_for_previous();
+
+    let (mut number, mut epoch) = (block_idx_x(), 0);
+    if chained {
+        let rows = (grid_dim_x() / params.tiles) as u64;
+        let end = rows * row_pairs(size_of::<Op::Acc>(), params.tiles);
+        // SAFETY: the launch's own counter and records; the whole block is here.
+        (number, epoch) = unsafe { draw(params.counter, (params.records, params.capacity), end, room.drawn) };
+    }
+    let one_row = grid_dim_x() == params.tiles;
+    let (row, tile) = if one_row { (0, number) } else { (number / params.tiles, number % params.tiles) };
+    let begin = begin(&params.rows, row);
+    let part = Part {
+        items: params.input.wrapping_offset(begin),
+        results: params.output.wrapping_offset(begin),
+        n: params.n,
+        stride: params.rows.stride,
+        tile,
+        tiles: params.tiles,
+        epoch,
+    };
+    // A row has a record for each tile, and behind them one for each group.
+    let groups = params.tiles.div_ceil(GROUP);
+    let first = record::<Op::Acc>(params.records, row as u64 * (params.tiles + groups) as u64);
+    let ledger = RowLedger::<Op::Acc> { first, tiles: params.tiles, acc: PhantomData };
+    let form = Form {
+        exclusive: params.exclusive != 0,
+        has_initial: params.has_initial != 0,
+        initial: params.initial,
+        ends_early: chained,
+    };
+    // SAFETY: the caller's promise, and the number drawn.
+    unsafe { scan_tile::<Op, O, _, V, U, VO, UO, REVERSE>(op, form, part, ledger, room) }
 }
 
 /// What the whole block knows of a ticket that its first thread draws: a tile's number, all lower ones having been drawn before, and
@@ -362,8 +441,7 @@ unsafe fn scan_tile<
     let words = const { warp_words::<Op>() };
     let stage = stage.from(warp as usize * words).first(words);
     // SAFETY: the caller's promise; the warp's own part of the stage.
-    let scanned =
-        unsafe { fold_strips::<Op, O, V, U, REVERSE, false>(op, &part, stage, sums, (warp, lane)) };
+    let scanned = unsafe { fold_strips::<Op, O, V, U, REVERSE, false>(op, &part, stage, sums, (warp, lane)) };
     sync_threads();
 
     // What stands before the tile, before each of its warps, and behind the last.
@@ -510,7 +588,8 @@ where
         let vectors = unsafe {
             if !ASKED {
                 load_whole::<Op::Item, V, U>(items, piece, strip, lane, stage);
-            } else if !by_vectors(items.wrapping_offset((piece.first * piece.stride) as isize), piece.stride) {
+            } else if !by_vectors(items.wrapping_offset((piece.first * piece.stride) as isize), piece.stride)
+            {
                 load_items(items, piece, strip, lane, stage);
             }
             sync_warp(FULL);
@@ -1065,8 +1144,11 @@ unsafe fn chain<Op: Monoid, L: Ledger>(
         };
         // The nearest that knows all before it, and whether all between have said what they have.
         let nearest = begins.trailing_zeros();
-        if begins == 0 || !known & ((1 << nearest) - 1) != 0 {
-            if lane < group {
+        let missing = if begins == 0 { !known } else { !known & ((1 << nearest) - 1) };
+        if begins == 0 || missing != 0 {
+            // Those that have not told, and where none knows all before it, the furthest, which will be the first to.
+            let furthest = group.min(LANES) - 1;
+            if lane <= furthest && (missing >> lane & 1 != 0 || begins == 0 && lane == furthest) {
                 // SAFETY: a record of the launch's.
                 (value, tag) = unsafe { peek(theirs) };
             }

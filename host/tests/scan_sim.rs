@@ -9,9 +9,9 @@ use warpfold_gpu_kernels::{
     scan::{
         Rows, ScanParams,
         flags::{flag_pairs, scouts},
+        persistent::{stage_bytes, threads},
         row_pairs,
         segments::SegmentParams,
-        tiles::{DEPTH, stage_bytes, threads},
     },
     scan_kernels, scan_line_kernels,
 };
@@ -190,13 +190,10 @@ fn resident(seed: u64, resident_blocks: usize) -> Engine {
     engine.load(Kernels { table: &TABLE, modules: &[] });
     engine.load(Kernels { table: &LINES, modules: &[] });
     engine.load(Kernels { table: &KEYS, modules: &[] });
-    // Blocks that scan one tile each; several, with two stages; several, with one.
+    // Many blocks, or two that scan tile after tile.
     let mut facts = DeviceFacts::H100;
-    if seed % 3 > 0 {
+    if seed % 2 > 0 {
         facts.multiprocessors = 1;
-    }
-    if seed % 3 == 2 {
-        (facts.compute_capability, facts.shared_bytes_per_multiprocessor) = ((7, 5), 64 << 10);
     }
     engine.with_facts(facts)
 }
@@ -557,14 +554,21 @@ fn what_earlier_launches_left_is_never_taken_for_this_one_s() {
     let tiling = Tiling::of::<Sum<u32>>();
     let n = 6 * tiling.tile();
     let items: Vec<u32> = numbers(n as usize);
-    let entry = TABLE.find_in::<Sum<u32>>(Family::Scans).unwrap().entries[0];
+    let export = TABLE.find_in::<Sum<u32>>(Family::Scans).unwrap();
     let pairs = row_pairs(4, 6) as usize + 5;
     let mut records = vec![[0_u64; 2]; pairs];
     // The last two epochs, and the first ones after them.
     let mut counter = [((1_u64 << 31) - 3) << 32];
     // Long and short ones in turn: the short ones leave old records behind theirs.
     for (launch, tiles) in [6, 2, 6, 3, 2, 6, 5, 6].into_iter().enumerate() {
-        let (blocks, stages) = [(tiles, 1), (tiles.min(2), DEPTH), (tiles, DEPTH), (1, 1)][launch % 4];
+        // A tile to a block, or tile after tile to fewer or as many; those after one another too.
+        let (kernel, blocks) = [
+            ("forward", tiles),
+            ("persistent_forward", 2),
+            ("persistent_forward", tiles),
+            ("forward", tiles),
+        ][launch % 4];
+        let entry = export.entries.iter().find(|entry| entry.kernel == kernel).unwrap();
         let len = tiles as u64 * tiling.tile();
         let (items, mut sums) = (&items[..len as usize], vec![0_u32; len as usize]);
         let params = ScanParams {
@@ -577,10 +581,8 @@ fn what_earlier_launches_left_is_never_taken_for_this_one_s() {
             capacity: pairs as u64,
             tiles,
             total: tiles,
-            stages,
             exclusive: 0,
             has_initial: 1,
-            padding: 0,
             // Another one each time, so that stale sums are wrong sums.
             initial: launch as u32,
             op: Sum::<u32>::new(),
@@ -595,8 +597,11 @@ fn what_earlier_launches_left_is_never_taken_for_this_one_s() {
         .buffer(Buffer::writable("counter", &mut counter))
         .buffer(Buffer::writable("records", &mut records));
         let address = (&raw const params).expose_provenance();
-        let bytes = stage_bytes::<Sum<u32>>(stages);
-        let shape = Launch::new("forward", blocks, threads::<Sum<u32>>()).with_dynamic_shared(bytes);
+        let shape = if kernel == "forward" {
+            Launch::new(kernel, blocks, tiling.threads)
+        } else {
+            Launch::new(kernel, blocks, threads::<Sum<u32>>()).with_dynamic_shared(stage_bytes::<Sum<u32>>())
+        };
         sim::launch(&shape, &options, || {
             // SAFETY: the parameters of that kernel, which outlive the launch.
             unsafe { (entry.simulate)(ptr::with_exposed_provenance(address)) }

@@ -60,7 +60,9 @@ impl Loaded {
                 // Kernels of other families have these names too.
                 let own = match export.family {
                     Family::Tags => tags::static_bytes(entry.kernel),
-                    Family::Scans => Some(scan::tiles::STATIC_BYTES),
+                    Family::Scans if entry.kernel.starts_with("persistent") => {
+                        Some(scan::persistent::STATIC_BYTES)
+                    }
                     _ => None,
                 };
                 if let Some(own) = own {

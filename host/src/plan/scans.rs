@@ -3,9 +3,8 @@
 use warpfold_gpu_kernels::scan::{
     columns::{self, Shape, column_pairs},
     flags::{self, flag_pairs},
-    row_pairs,
+    persistent, row_pairs,
     segments::{self, Packing, cell, cell_pairs},
-    tiles,
 };
 use warpfold_monoid::{Monoid, scan::Tiling};
 
@@ -14,6 +13,9 @@ use crate::{Error, scans::Lines};
 
 /// Bytes of shared memory that a multiprocessor takes for each block.
 const BLOCK_BYTES: u32 = 1024;
+
+/// Tiles of each block that stays from which on that is worth while.
+const WORTH_STAYING: u32 = 4;
 
 /// What is scanned.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +60,8 @@ impl Work<'_> {
 pub(crate) enum Strategy {
     /// A tile of a row to a block.
     Tiles,
+    /// Tile after tile to each of fewer blocks.
+    Persistent,
     /// Several rows to a block.
     Rows(Packing),
     /// A cell of the array to a block, whatever the segments' lengths are.
@@ -78,10 +82,8 @@ pub(crate) struct ScanPlan {
     pub(crate) block: u32,
     /// Tiles of a row, or windows of a column.
     pub(crate) tiles: u32,
-    /// Tiles of all rows, where blocks scan one after another.
+    /// Tiles of all rows.
     pub(crate) total: u32,
-    /// How many of them a block has room for.
-    pub(crate) stages: u32,
     /// Bytes of dynamic shared memory.
     pub(crate) shared: u32,
     /// Pairs of words of workspace.
@@ -136,33 +138,32 @@ impl ScanPlan {
         if blocks > facts.max_grid_x as u64 {
             return Err(Error::GridTooLarge { n, blocks, limit: facts.max_grid_x });
         }
-        let threads = match strategy {
-            Strategy::Columns(shape) => shape.threads(),
-            Strategy::Tiles => const { tiles::threads::<Op>() },
-            _ => tiling.threads,
-        };
+        let threads = if let Strategy::Columns(shape) = strategy { shape.threads() } else { tiling.threads };
         if threads > facts.max_threads_per_block {
             let limit = facts.max_threads_per_block;
             return Err(Error::BlockTooLarge { n, threads, limit });
         }
         let chained = matches!(strategy, Strategy::Cells | Strategy::Flags(_)) || row_tiles > 1;
-        let (mut grid, total) = (blocks as u32, blocks as u32);
-        let (mut stages, mut shared) = (0, 0);
-        if strategy == Strategy::Tiles {
-            let bytes = |stages| tiles::stage_bytes::<Op>(stages) as u32;
-            let own = const { tiles::own_bytes::<Op>() } as u32 + BLOCK_BYTES;
-            let room = |stages| facts.shared_bytes_per_multiprocessor / (bytes(stages) + own);
-            let resident = |stages| room(stages).clamp(1, const { tiles::resident::<Op>() });
-            let slots = |stages| facts.multiprocessors.saturating_mul(resident(stages)).max(1);
-            let deep = facts.compute_capability >= (8, 0)
-                && bytes(tiles::DEPTH) + own <= facts.most_shared_bytes_per_block
-                && total > slots(tiles::DEPTH);
-            stages = if deep { tiles::DEPTH } else { 1 };
-            shared = bytes(stages);
-            // In hand one tile at a time, what counts is how many blocks there are.
-            grid = if deep { slots(stages) } else { grid.min(facts.multiprocessors.saturating_mul(room(1)).max(1)) };
+        let total = blocks as u32;
+        let (mut grid, mut threads, mut shared, mut strategy) = (total, threads, 0, strategy);
+        if strategy == Strategy::Tiles && chained && const { persistent::worth::<Op>() } {
+            let bytes = const { persistent::stage_bytes::<Op>() } as u32;
+            let own = const { persistent::own_bytes::<Op>() } as u32 + BLOCK_BYTES;
+            let resident =
+                (facts.shared_bytes_per_multiprocessor / (bytes + own)).min(persistent::resident::<Op>());
+            let slots = facts.multiprocessors.saturating_mul(resident);
+            // Blocks ask for items without waiting for them; and each has several tiles.
+            let has_copies = facts.compute_capability >= (8, 0);
+            if has_copies
+                && resident >= 2
+                && bytes + own <= facts.most_shared_bytes_per_block
+                && total / WORTH_STAYING >= slots
+            {
+                (strategy, grid, shared) = (Strategy::Persistent, slots, bytes);
+                threads = const { persistent::threads::<Op>() };
+            }
         }
-        Ok(ScanPlan { strategy, grid, block: threads, tiles: row_tiles, total, stages, shared, pairs, chained })
+        Ok(ScanPlan { strategy, grid, block: threads, tiles: row_tiles, total, shared, pairs, chained })
     }
 
     /// The kernel that does it, and whether it is one for many lines.
@@ -170,6 +171,8 @@ impl ScanPlan {
         match (self.strategy, reverse) {
             (Strategy::Tiles, false) => ("forward", false),
             (Strategy::Tiles, true) => ("reverse", false),
+            (Strategy::Persistent, false) => ("persistent_forward", false),
+            (Strategy::Persistent, true) => ("persistent_reverse", false),
             (Strategy::Rows(_), false) => ("rows_forward", true),
             (Strategy::Rows(_), true) => ("rows_reverse", true),
             (Strategy::Cells | Strategy::Flags(_), false) => ("segments_forward", true),

@@ -5,7 +5,6 @@
 //! more, which has no items, publishes the value of the tile that was folded a step ago, and looks back for the one before that, which
 //! will be written in the next step: at the values of its group's tiles, and of the groups before. So what a tile waits for
 //! was published about a step ago by blocks that keep up, and the warps with items do not stand still meanwhile.
-//! Where a multiprocessor has no room for that, or no block has more than one tile, there is one tile at a time in these steps.
 //!
 //! **No block waits for a tile that nobody works at.** A block goes through its tiles in the order in which it drew them, and all that it
 //! does for a tile waits for lower tiles only: for their values, and in the chain of groups, of which it looks at 32, for that of
@@ -15,7 +14,7 @@
 use core::marker::PhantomData;
 
 use warpfold_monoid::{
-    Monoid,
+    Atomic, Monoid,
     scan::{GROUP, LANES, Reversed, Tiling},
 };
 use warpfold_simt::{
@@ -23,22 +22,22 @@ use warpfold_simt::{
     grid,
     hint::{nounroll, pinned},
     shared::{Shared, commit_copies, dynamic_shared, wait_copies},
-    thread::{block_idx_x, grid_dim_x, sync_threads, thread_idx_x},
+    thread::{grid_dim_x, sync_threads, thread_idx_x},
     warp::{FULL, sync_warp},
 };
 
 use super::{
-    Form, Part, Place, RowLedger, ScanParams, Word, before_tile, begin, by_vectors, fold_strips, launch_bounds,
-    peek_groups, peek_tiles, piece_of, present, publish_group, publish_tile, record, row_pairs, settle, shared_ticket, spread_strips, strip_words,
-    sums, tell_warps, ticket, warp_totals, within_group, word_of,
+    Form, Part, Place, RowLedger, ScanParams, Word, before_tile, begin, by_vectors, fold_strips, is_word,
+    peek_groups, peek_tiles, piece_of, present, publish_group, publish_tile, record, row_pairs, settle,
+    shared_ticket, spread_strips, strip_words, sums, tell_warps, ticket, warp_totals, within_group, word_of,
 };
 
-/// Tiles that a block has in hand where it has several: one that is on its way, and one in each state. A power of two.
+/// Tiles that a block has in hand: one in each state. The stage of the one that is written is that of the next to come. A power of two.
 pub const DEPTH: u32 = 4;
 
-/// Bytes of dynamic shared memory of a block that has so many tiles in hand.
-pub const fn stage_bytes<Op: Monoid>(stages: u32) -> usize {
-    let words = stages as usize * item_words::<Op>() + result_words::<Op>();
+/// Bytes of dynamic shared memory of a block: its stages.
+pub const fn stage_bytes<Op: Monoid>() -> usize {
+    let words = DEPTH as usize * item_words::<Op>() + result_words::<Op>();
     words * Tiling::of::<Op>().warps() as usize * size_of::<Word>()
 }
 
@@ -80,7 +79,7 @@ const BLOCK_BYTES: usize = 1 << 10;
 
 /// Blocks that a multiprocessor is to hold.
 pub const fn resident<Op: Monoid>() -> u32 {
-    let room = MULTIPROCESSOR_BYTES / (stage_bytes::<Op>(DEPTH) + own_bytes::<Op>() + BLOCK_BYTES);
+    let room = MULTIPROCESSOR_BYTES / (stage_bytes::<Op>() + own_bytes::<Op>() + BLOCK_BYTES);
     match room {
         0 | 1 => 1,
         2 => 2,
@@ -89,34 +88,50 @@ pub const fn resident<Op: Monoid>() -> u32 {
 }
 
 /// The kernels' launch bounds.
-pub const fn tile_bounds<Op: Monoid>() -> u32 {
-    let threads = threads::<Op>();
-    if launch_bounds::<Op>() >> 16 == 0 { threads } else { threads | resident::<Op>() << 16 }
+pub const fn launch_bounds<Op: Monoid>() -> u32 {
+    threads::<Op>() | resident::<Op>() << 16
+}
+
+/// Are there such kernels for an operator? On an H200 they take 0.84 to 0.94 times as long as a block a tile, where accumulators fit into 8 bytes;
+/// but longer for sums of `f64` in pairs, whose chains of dependent instructions more warps hide better, and so do the comparisons
+/// of a maximum of floats.
+pub const fn worth<Op: Monoid>() -> bool {
+    let fits = stage_bytes::<Op>() + own_bytes::<Op>() + BLOCK_BYTES <= MULTIPROCESSOR_BYTES / 2;
+    fits && is_word::<Op::Item>() && size_of::<Op::Acc>() <= 8 && !matches!(Op::ATOMIC, Atomic::Combine)
 }
 
 /// What shared memory a block has beside its stages, which are dynamic.
 #[derive(Clone, Copy, Debug)]
-pub struct TileRoom<A> {
+pub struct PersistentRoom<A> {
     /// [`values`].
     pub sums: Shared<A>,
     /// [`DRAWN`]: what has been drawn from the counter.
     pub drawn: Shared<u64>,
 }
 
-/// Scans rows from left to right, a tile to a block at a time.
+/// Scans rows of several tiles from left to right, in a grid of fewer blocks than there are tiles.
 ///
 /// `V` items are a vector and a strip has `U` vectors of them; `VO` and `UO` say the same of results.
 ///
 /// # Safety
 ///
-/// The whole block of [`threads`] calls, with [`stage_bytes`] of dynamic shared memory. The items are readable and the results
+/// The whole block of [`threads`] calls, with [`stage_bytes`] of dynamic shared memory, for an operator for which it is [`worth`] while. The items are readable and the results
 /// writable; unless they are the same memory, item for item, they do not overlap. `counter` and `records` belong to this
 /// launch alone. `room` is not in use.
 #[inline(always)]
-pub unsafe fn forward<Op: Monoid, const V: usize, const U: usize, const VO: usize, const UO: usize>(
+pub unsafe fn persistent_forward<
+    Op: Monoid,
+    const V: usize,
+    const U: usize,
+    const VO: usize,
+    const UO: usize,
+>(
     params: &ScanParams<Op>,
-    room: TileRoom<Op::Acc>,
+    room: PersistentRoom<Op::Acc>,
 ) {
+    if const { !worth::<Op>() } {
+        return;
+    }
     // SAFETY: the caller's promise.
     unsafe { scan::<Op, Op, V, U, VO, UO, false>(params, &params.op, room) }
 }
@@ -125,12 +140,21 @@ pub unsafe fn forward<Op: Monoid, const V: usize, const U: usize, const VO: usiz
 ///
 /// # Safety
 ///
-/// As for [`forward`].
+/// As for [`persistent_forward`].
 #[inline(always)]
-pub unsafe fn reverse<Op: Monoid, const V: usize, const U: usize, const VO: usize, const UO: usize>(
+pub unsafe fn persistent_reverse<
+    Op: Monoid,
+    const V: usize,
+    const U: usize,
+    const VO: usize,
+    const UO: usize,
+>(
     params: &ScanParams<Op>,
-    room: TileRoom<Op::Acc>,
+    room: PersistentRoom<Op::Acc>,
 ) {
+    if const { !worth::<Op>() } {
+        return;
+    }
     // SAFETY: the caller's promise.
     unsafe { scan::<Op, Reversed<Op>, V, U, VO, UO, true>(params, &Reversed(params.op), room) }
 }
@@ -165,12 +189,12 @@ impl Slot {
 
 /// # Safety
 ///
-/// As for [`forward`]; `op` combines as the row is walked.
+/// As for [`persistent_forward`]; `op` combines as the row is walked.
 #[inline(always)]
 unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO: usize, const REVERSE: bool>(
     params: &ScanParams<Op>,
     op: &O,
-    room: TileRoom<Op::Acc>,
+    room: PersistentRoom<Op::Acc>,
 ) where
     Op: Monoid,
     O: Monoid<Item = Op::Item, Acc = Op::Acc, Output = Op::Output>,
@@ -178,22 +202,16 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
     let tiling = const { Tiling::of::<Op>() };
     let warps = tiling.warps();
     let (total, tiles, blocks) = (params.total, params.tiles, grid_dim_x());
-    let chained = tiles > 1;
-    let deep = params.stages > 1;
     // SAFETY: the launch has asked for them.
-    let all = unsafe { dynamic_shared::<Word>(stage_bytes::<Op>(params.stages) / size_of::<Word>()) };
+    let all = unsafe { dynamic_shared::<Word>(const { stage_bytes::<Op>() / size_of::<Word>() }) };
     // Two of each: one that is written, and one that is read.
     let sums = |which: u32| room.sums.from((which * warps) as usize);
     let befores = |which: u32| room.sums.from((2 * warps + which * (warps + 1)) as usize);
-    if !chained {
-        grid::let_next_start();
-    }
     grid::wait_for_previous();
 
     let end = (total / tiles) as u64 * row_pairs(size_of::<Op::Acc>(), tiles);
-    // All blocks draw until there is no tile left, unless each has one.
-    let more = total > blocks;
-    let last = if more { total + blocks - 1 } else { total - 1 };
+    // All blocks draw until there is no tile left.
+    let last = total + blocks - 1;
     let draw = || {
         // SAFETY: the launch's own counter and records.
         unsafe { ticket(params.counter, (params.records, params.capacity), end, last) }
@@ -202,7 +220,7 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
         exclusive: params.exclusive != 0,
         has_initial: params.has_initial != 0,
         initial: params.initial,
-        ends_early: chained,
+        ends_early: true,
     };
     let part = |slot: Slot| {
         let begin = begin(&params.rows, slot.row);
@@ -242,29 +260,19 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
         commit_copies();
     };
 
-    let (mut number, mut epoch) = (block_idx_x(), 0);
-    if chained {
-        // SAFETY: the whole block is here.
-        (number, epoch) = unsafe { shared_ticket(room.drawn, draw) };
-        if number >= total {
-            return;
-        }
+    // SAFETY: the whole block is here.
+    let (number, epoch) = unsafe { shared_ticket(room.drawn, draw) };
+    if number >= total {
+        return;
     }
     // The tile that is folded next, the one after that, and those before.
-    let (mut now, mut coming) = (Slot::of(number, total, tiles), Slot::NONE);
+    let mut now = Slot::of(number, total, tiles);
     let mut before = [Slot::NONE; 3];
-    if deep {
-        ask(now, 0);
-        if more {
-            number += blocks;
-            if chained {
-                sync_threads();
-                // SAFETY: the whole block is here, and has read what was drawn first.
-                (number, _) = unsafe { shared_ticket(room.drawn, draw) };
-            }
-            coming = Slot::of(number, total, tiles);
-        }
-    }
+    ask(now, 0);
+    sync_threads();
+    // SAFETY: the whole block is here, and has read what was drawn first.
+    let (number, _) = unsafe { shared_ticket(room.drawn, draw) };
+    let mut coming = Slot::of(number, total, tiles);
     // Of a strip, the values of the tiles before; and what the last warp has of the last one.
     let nothing = op.identity();
     let mut folded = [nothing; 4];
@@ -274,17 +282,15 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
         nounroll();
         let (warp, lane) = place();
         let odd = step % 2;
-        // In hand one at a time, a tile skips a step.
-        let (to_look, to_write) = if deep { (before[1], before[2]) } else { (before[0], before[1]) };
-        let draws = more && if deep { coming.is_there() } else { before[0].is_there() };
+        let [first, to_look, to_write] = before;
+        let draws = coming.is_there();
         if warp < warps {
             if to_write.is_there() {
-                let scanned = if deep { folded[3] } else { folded[2] };
-                let items = stage(if deep { (step + 1) % DEPTH } else { 0 }, warp);
+                let items = stage((step + 1) % DEPTH, warp);
                 let results = match const { result_words::<Op>() } {
                     0 => items,
                     words => {
-                        let first = (params.stages * warps) as usize * const { item_words::<Op>() };
+                        let first = (DEPTH * warps) as usize * const { item_words::<Op>() };
                         all.from(first + warp as usize * words).first(words)
                     }
                 };
@@ -296,29 +302,23 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
                         &part(to_write),
                         (items, results),
                         befores(1 - odd),
-                        scanned,
+                        folded[3],
                         (warp, lane),
                     );
                 }
             }
             // SAFETY: all lanes of the warp are here: they have read their results from the stage.
             unsafe { sync_warp(FULL) };
-            if deep {
-                ask(coming, (step + 1) % DEPTH);
-                wait_copies::<1>();
-            } else {
-                ask(now, 0);
-                wait_copies::<0>();
-            }
+            ask(coming, (step + 1) % DEPTH);
+            wait_copies::<1>();
             if now.is_there() {
                 // SAFETY: the caller's promise; the warp's own stage, for whose items it has waited.
                 folded[0] = unsafe {
-                    let stage = stage(if deep { step % DEPTH } else { 0 }, warp);
+                    let stage = stage(step % DEPTH, warp);
                     fold_strips::<Op, O, V, U, REVERSE, true>(op, &part(now), stage, sums(odd), (warp, lane))
                 };
             }
         } else {
-            let first = before[0];
             let ledger = |slot: Slot| {
                 let groups = tiles.div_ceil(GROUP);
                 let first = record::<Op::Acc>(params.records, slot.row as u64 * (tiles + groups) as u64);
@@ -334,44 +334,33 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
                 // SAFETY: written before the last barrier; all lanes are here; the tile's own record.
                 unsafe {
                     (totals, value) = warp_totals(op, sums(1 - odd), lane, warps, present);
-                    if chained {
-                        publish_tile(ledger(first), at(first), value);
-                    }
+                    publish_tile(ledger(first), at(first), value);
                 }
             }
-            let draws = draws && chained && lane == 0;
             let mut drawn = 0;
-            if draws {
+            if draws && lane == 0 {
                 // One, which `ptxas` does not know: it would add for all lanes of the warp at once, and wait for the sum here.
                 // SAFETY: the launch's own counter.
                 drawn = unsafe { atomic::fetch_add(params.counter, 1 + lane as u64, Relaxed, Gpu) };
             }
             if to_look.is_there() {
-                let (totals, value) = if deep { earlier } else { (totals, value) };
+                let (totals, value) = earlier;
                 let present = present(tiling, to_look.tile, params.n);
+                let (ledger, at) = (ledger(to_look), at(to_look));
                 // SAFETY: all lanes are here, and the tiles before have been drawn; the slots were read a barrier ago.
                 unsafe {
-                    let (before, behind) = if chained {
-                        let (ledger, at) = (ledger(to_look), at(to_look));
-                        // Both looks before either is waited for.
-                        let (tiles, groups) = (peek_tiles(ledger, at), peek_groups(ledger, at));
-                        let within = within_group(op, ledger, at, value, tiles);
-                        if !deep {
-                            publish_group(ledger, at, within.0);
-                        }
-                        let initial = if form.has_initial { Some(form.initial) } else { None };
-                        before_tile(op, ledger, at, initial, within, groups)
-                    } else {
-                        let initial = form.initial;
-                        if form.has_initial { (initial, op.combine(initial, value)) } else { (value, value) }
-                    };
+                    // Both looks before either is waited for.
+                    let (tiles, groups) = (peek_tiles(ledger, at), peek_groups(ledger, at));
+                    let within = within_group(op, ledger, at, value, tiles);
+                    let initial = if form.has_initial { Some(form.initial) } else { None };
+                    let (before, behind) = before_tile(op, ledger, at, initial, within, groups);
                     let begun = to_look.tile > 0 || form.has_initial;
                     tell_warps(op, befores(odd), begun, (before, totals, behind), lane, warps, present);
                 }
             }
             // The value of a group is told a step before its last tile looks back. After the lower tile, so that no tile ever waits for a
             // higher one.
-            if deep && chained && first.is_there() && at(first).closes() {
+            if first.is_there() && at(first).closes() {
                 let (ledger, at) = (ledger(first), at(first));
                 // SAFETY: as above.
                 unsafe {
@@ -379,7 +368,7 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
                     publish_group(ledger, at, inclusive);
                 }
             }
-            if draws {
+            if draws && lane == 0 {
                 // SAFETY: the launch's own counter and records; one thread, a slot that was read a barrier ago, the other one for what
                 // is drawn first.
                 unsafe {
@@ -391,23 +380,18 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
         sync_threads();
         let mut after = Slot::NONE;
         if draws {
-            number = if chained {
-                // SAFETY: written before the barrier.
-                unsafe { room.drawn.read(1 - odd as usize) as u32 }
-            } else {
-                number + blocks
-            };
-            after = Slot::of(number, total, tiles);
+            // SAFETY: written before the barrier.
+            after = Slot::of(unsafe { room.drawn.read(1 - odd as usize) as u32 }, total, tiles);
         }
-        before = [now, before[0], before[1]];
+        before = [now, first, to_look];
         folded = [nothing, folded[0], folded[1], folded[2]];
-        (now, coming) = if deep { (coming, after) } else { (after, Slot::NONE) };
-        let left = now.is_there() || before[0].is_there() || deep && before[1].is_there();
-        if chained && !left {
+        (now, coming) = (coming, after);
+        if !now.is_there() && !before[0].is_there() && !before[1].is_there() {
+            if !to_look.is_there() {
+                return;
+            }
+            // What is left is to be written.
             grid::let_next_start();
-        }
-        if !left && !(if deep { before[2] } else { before[1] }).is_there() {
-            return;
         }
         step += 1;
     }
