@@ -14,7 +14,7 @@
 use core::marker::PhantomData;
 
 use warpfold_monoid::{
-    Atomic, Monoid,
+    Monoid,
     scan::{GROUP, LANES, Reversed, Tiling},
 };
 use warpfold_simt::{
@@ -58,19 +58,19 @@ pub const fn own_bytes<Op: Monoid>() -> usize {
 }
 
 /// The most of them.
-pub const STATIC_BYTES: u32 = (4 * 256 / LANES + 2) * 256 + 32;
+pub const STATIC_BYTES: u32 = (6 * 256 / LANES + 2) * 256 + 32;
 
-/// Accumulators in shared memory, twice: the warps' values, and what stands before each warp and behind the last.
+/// Accumulators in shared memory, twice: the warps' values, what stands before each warp and behind the last, and the values scanned.
 pub const fn values<Op: Monoid>() -> usize {
-    2 * sums::<Op>()
+    2 * (sums::<Op>() + Tiling::of::<Op>().warps() as usize)
 }
 
 /// Numbers that have been drawn, and are not known to all yet.
 pub const DRAWN: usize = 2;
 
-/// Threads of a block: a strip for each, and a warp that looks back.
+/// Threads of a block: a strip for each, a warp that tells others what the tile has, and one that looks back.
 pub const fn threads<Op: Monoid>() -> u32 {
-    Tiling::of::<Op>().threads + LANES
+    Tiling::of::<Op>().threads + 2 * LANES
 }
 
 /// Bytes of shared memory that a multiprocessor of compute capability 9.0 has, and that it takes for each block.
@@ -97,7 +97,7 @@ pub const fn launch_bounds<Op: Monoid>() -> u32 {
 /// of a maximum of floats.
 pub const fn worth<Op: Monoid>() -> bool {
     let fits = stage_bytes::<Op>() + own_bytes::<Op>() + BLOCK_BYTES <= MULTIPROCESSOR_BYTES / 2;
-    fits && is_word::<Op::Item>() && size_of::<Op::Acc>() <= 8 && !matches!(Op::ATOMIC, Atomic::Combine)
+    fits && is_word::<Op::Item>() && size_of::<Op::Acc>() <= 16
 }
 
 /// What shared memory a block has beside its stages, which are dynamic.
@@ -207,6 +207,7 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
     // Two of each: one that is written, and one that is read.
     let sums = |which: u32| room.sums.from((which * warps) as usize);
     let befores = |which: u32| room.sums.from((2 * warps + which * (warps + 1)) as usize);
+    let totals = |which: u32| room.sums.from((4 * warps + 2 + which * warps) as usize);
     grid::wait_for_previous();
 
     let end = (total / tiles) as u64 * row_pairs(size_of::<Op::Acc>(), tiles);
@@ -273,10 +274,20 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
     // SAFETY: the whole block is here, and has read what was drawn first.
     let (number, _) = unsafe { shared_ticket(room.drawn, draw) };
     let mut coming = Slot::of(number, total, tiles);
-    // Of a strip, the values of the tiles before; and what the last warp has of the last one.
+    // Of a strip, the values of the tiles before.
     let nothing = op.identity();
     let mut folded = [nothing; 4];
-    let (mut totals, mut value) = (nothing, nothing);
+    // 1, which `ptxas` does not know: it would add for all lanes of a warp at once, and wait for the sum there.
+    let one = tiles.min(1) as u64;
+    let ledger = |slot: Slot| {
+        let groups = tiles.div_ceil(GROUP);
+        let first = record::<Op::Acc>(params.records, slot.row as u64 * (tiles + groups) as u64);
+        RowLedger::<Op::Acc> { first, tiles, acc: PhantomData }
+    };
+    let at = |slot: Slot, lane: u32| {
+        let tile = slot.tile;
+        Place { tile, last: tile + 1 == tiles, whole: true, lane, epoch, ahead: true }
+    };
     let mut step = 0;
     loop {
         nounroll();
@@ -284,6 +295,7 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
         let odd = step % 2;
         let [first, to_look, to_write] = before;
         let draws = coming.is_there();
+        let mut drawn = 0;
         if warp < warps {
             if to_write.is_there() {
                 let items = stage((step + 1) % DEPTH, warp);
@@ -318,55 +330,30 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
                     fold_strips::<Op, O, V, U, REVERSE, true>(op, &part(now), stage, sums(odd), (warp, lane))
                 };
             }
-        } else {
-            let ledger = |slot: Slot| {
-                let groups = tiles.div_ceil(GROUP);
-                let first = record::<Op::Acc>(params.records, slot.row as u64 * (tiles + groups) as u64);
-                RowLedger::<Op::Acc> { first, tiles, acc: PhantomData }
-            };
-            let at = |slot: Slot| {
-                let tile = slot.tile;
-                Place { tile, last: tile + 1 == tiles, whole: true, lane, epoch, ahead: true }
-            };
-            let earlier = (totals, value);
+        } else if warp == warps {
             if first.is_there() {
+                let (ledger, at) = (ledger(first), at(first, lane));
                 let present = present(tiling, first.tile, params.n);
-                // SAFETY: written before the last barrier; all lanes are here; the tile's own record.
+                // SAFETY: written before the last barrier; all lanes are here; the tile's own record; slots that were read a
+                // barrier ago. The tiles before have been drawn.
                 unsafe {
-                    (totals, value) = warp_totals(op, sums(1 - odd), lane, warps, present);
-                    publish_tile(ledger(first), at(first), value);
+                    let (scanned, value) = warp_totals(op, sums(1 - odd), lane, warps, present);
+                    publish_tile(ledger, at, value);
+                    if lane < warps {
+                        totals(odd).write(lane as usize, scanned);
+                    }
+                    if draws && lane == 0 {
+                        drawn = atomic::fetch_add(params.counter, one, Relaxed, Gpu);
+                    }
+                    // The value of a group is told a step before its last tile looks back.
+                    if at.closes() {
+                        let (inclusive, _) = within_group(op, ledger, at, value, peek_tiles(ledger, at));
+                        publish_group(ledger, at, inclusive);
+                    }
                 }
-            }
-            let mut drawn = 0;
-            if draws && lane == 0 {
-                // One, which `ptxas` does not know: it would add for all lanes of the warp at once, and wait for the sum here.
+            } else if draws && lane == 0 {
                 // SAFETY: the launch's own counter.
-                drawn = unsafe { atomic::fetch_add(params.counter, 1 + lane as u64, Relaxed, Gpu) };
-            }
-            if to_look.is_there() {
-                let (totals, value) = earlier;
-                let present = present(tiling, to_look.tile, params.n);
-                let (ledger, at) = (ledger(to_look), at(to_look));
-                // SAFETY: all lanes are here, and the tiles before have been drawn; the slots were read a barrier ago.
-                unsafe {
-                    // Both looks before either is waited for.
-                    let (tiles, groups) = (peek_tiles(ledger, at), peek_groups(ledger, at));
-                    let within = within_group(op, ledger, at, value, tiles);
-                    let initial = if form.has_initial { Some(form.initial) } else { None };
-                    let (before, behind) = before_tile(op, ledger, at, initial, within, groups);
-                    let begun = to_look.tile > 0 || form.has_initial;
-                    tell_warps(op, befores(odd), begun, (before, totals, behind), lane, warps, present);
-                }
-            }
-            // The value of a group is told a step before its last tile looks back. After the lower tile, so that no tile ever waits for a
-            // higher one.
-            if first.is_there() && at(first).closes() {
-                let (ledger, at) = (ledger(first), at(first));
-                // SAFETY: as above.
-                unsafe {
-                    let (inclusive, _) = within_group(op, ledger, at, value, peek_tiles(ledger, at));
-                    publish_group(ledger, at, inclusive);
-                }
+                drawn = unsafe { atomic::fetch_add(params.counter, one, Relaxed, Gpu) };
             }
             if draws && lane == 0 {
                 // SAFETY: the launch's own counter and records; one thread, a slot that was read a barrier ago, the other one for what
@@ -375,6 +362,22 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
                     settle(drawn, params.counter, (params.records, params.capacity), end, last);
                     room.drawn.write(1 - odd as usize, drawn);
                 }
+            }
+        } else if to_look.is_there() {
+            let (ledger, at) = (ledger(to_look), at(to_look, lane));
+            let present = present(tiling, to_look.tile, params.n);
+            // SAFETY: all lanes are here, and the tiles before have been drawn; totals were written before the last barrier, and the slots
+            // for what stands before the warps were read a barrier ago.
+            unsafe {
+                // Both looks before either is waited for.
+                let (tiles, groups) = (peek_tiles(ledger, at), peek_groups(ledger, at));
+                let value = totals(1 - odd).read(present as usize - 1);
+                let totals = totals(1 - odd).read(lane.min(present - 1) as usize);
+                let within = within_group(op, ledger, at, value, tiles);
+                let initial = if form.has_initial { Some(form.initial) } else { None };
+                let (before, behind) = before_tile(op, ledger, at, initial, within, groups);
+                let begun = to_look.tile > 0 || form.has_initial;
+                tell_warps(op, befores(odd), begun, (before, totals, behind), lane, warps, present);
             }
         }
         sync_threads();
