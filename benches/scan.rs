@@ -61,12 +61,6 @@ fn main() -> Result<(), Box<dyn Error>> {
             bench.scan("types", "compose_f32", &engine.scanner(Compose::<f32>::new())?, log, Shape::Whole)?;
         }
     }
-    if std::env::args().any(|a| a == "probe") {
-        bench.scan("probe", "sum_f32", &sum, 26, Shape::Whole)?;
-        bench.scan("probe", "sum_i32", &engine.scanner(Sum::<i32>::new())?, 26, Shape::Whole)?;
-        bench.scan("probe", "sum_u8_u32", &engine.scanner(Sum::<u8, u32>::new())?, 26, Shape::Whole)?;
-        bench.scan("probe", "sum_f64", &engine.scanner(Sum::<f64>::new())?, 26, Shape::Whole)?;
-    }
     if wants("forms") {
         for log in [20, 26] {
             bench.scan("forms", "exclusive", &sum.exclusive(), log, Shape::Whole)?;
