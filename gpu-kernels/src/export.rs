@@ -343,8 +343,10 @@ macro_rules! scan_kernels {
             const _: () = {
                 #[unsafe(export_name = concat!(stringify!($name), "__descriptor"))]
                 static DESCRIPTOR: $crate::export::Descriptor = $crate::export::Descriptor::of::<$op>();
-                $crate::__scan_entry!($name, $op, forward);
-                $crate::__scan_entry!($name, $op, reverse);
+                $crate::__scan_entry!($name, $op, forward, launch_bounds);
+                $crate::__scan_entry!($name, $op, reverse, launch_bounds);
+                $crate::__scan_entry!($name, $op, persistent_forward, persistent::launch_bounds);
+                $crate::__scan_entry!($name, $op, persistent_reverse, persistent::launch_bounds);
             };
         )+
 
@@ -356,6 +358,8 @@ macro_rules! scan_kernels {
                 $crate::export::Export::in_family::<$op>(stringify!($name), $crate::export::Family::Scans, &[
                     $crate::__scan_simulated!($op, forward),
                     $crate::__scan_simulated!($op, reverse),
+                    $crate::__scan_simulated!($op, persistent_forward),
+                    $crate::__scan_simulated!($op, persistent_reverse),
                 ]),
             )+],
         };
@@ -534,7 +538,7 @@ macro_rules! __scan_segments_body {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __scan_entry {
-    ($name:ident, $op:ty, $kernel:ident) => {
+    ($name:ident, $op:ty, $kernel:ident, $($bounds:ident)::+) => {
         const _: () = {
             #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel)))]
             unsafe extern "ptx-kernel" fn entry(params: $crate::scan::ScanParams<$op>) {
@@ -542,7 +546,7 @@ macro_rules! __scan_entry {
                 unsafe { $crate::__scan_body!($op, $kernel, &params) }
             }
             #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel), "__launch_bounds"))]
-            static LAUNCH_BOUNDS: u32 = $crate::scan::launch_bounds::<$op>();
+            static LAUNCH_BOUNDS: u32 = $crate::scan::$($bounds)::+::<$op>();
         };
     };
 }
@@ -564,21 +568,39 @@ macro_rules! __scan_simulated {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __scan_body {
+    ($op:ty, persistent_forward, $params:expr) => {
+        $crate::__scan_body!(@ $op, persistent_forward, $params, $crate::__persistent_room!($op))
+    };
+    ($op:ty, persistent_reverse, $params:expr) => {
+        $crate::__scan_body!(@ $op, persistent_reverse, $params, $crate::__persistent_room!($op))
+    };
     ($op:ty, $kernel:ident, $params:expr) => {
+        $crate::__scan_body!(@ $op, $kernel, $params, $crate::scan::Room {
+            stage: $crate::simt::shared!([$crate::scan::Word; { $crate::scan::stage_words::<$op>() }]),
+            sums: $crate::__accs!($op, $crate::scan::sums::<$op>()),
+            drawn: $crate::simt::shared!([u64; 1]),
+        })
+    };
+    (@ $op:ty, $kernel:ident, $params:expr, $room:expr) => {
         $crate::scan::$kernel::<
             $op,
             { $crate::__vector!($op) },
             { $crate::scan::vectors::<$op>(size_of::<<$op as $crate::monoid::Monoid>::Item>()) },
             { $crate::monoid::tree::vector_len(size_of::<<$op as $crate::monoid::Monoid>::Output>()) },
             { $crate::scan::vectors::<$op>(size_of::<<$op as $crate::monoid::Monoid>::Output>()) },
-        >(
-            $params,
-            $crate::scan::Room {
-                stage: $crate::simt::shared!([$crate::scan::Word; { $crate::scan::stage_words::<$op>() }]),
-                sums: $crate::__accs!($op, $crate::scan::sums::<$op>()),
-                drawn: $crate::simt::shared!([u64; 1]),
-            },
-        )
+        >($params, $room)
+    };
+}
+
+/// The shared memory of blocks that stay.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __persistent_room {
+    ($op:ty) => {
+        $crate::scan::PersistentRoom {
+            sums: $crate::__accs!($op, $crate::scan::persistent::values::<$op>()),
+            drawn: $crate::simt::shared!([u64; $crate::scan::persistent::DRAWN]),
+        }
     };
 }
 

@@ -34,11 +34,14 @@ use warpfold_simt::{
 pub mod columns;
 mod copy;
 pub mod flags;
+pub mod persistent;
 pub mod segments;
 
 pub use crate::segments::tile::Word;
 
 pub mod runs;
+
+pub use persistent::{PersistentRoom, persistent_forward, persistent_reverse};
 
 /// Where the rows of an array lie, in items: row `k` begins at `k / inner * outer_stride + k % inner * inner_stride`.
 #[repr(C)]
@@ -78,12 +81,12 @@ pub struct ScanParams<Op: Monoid> {
     pub capacity: u64,
     /// Tiles of a row.
     pub tiles: u32,
+    /// Tiles of all rows.
+    pub total: u32,
     /// 1 if a result leaves out its own item.
     pub exclusive: u32,
     /// 1 if `initial` stands before the first item of each row.
     pub has_initial: u32,
-    /// No bytes without a meaning.
-    pub padding: u32,
     /// The start value.
     pub initial: Op::Acc,
     /// The operator.
@@ -125,11 +128,14 @@ pub const fn stage_words<Op: Monoid>() -> usize {
 }
 
 const fn warp_words<Op: Monoid>() -> usize {
+    let (items, results) = (strip_words::<Op, Op::Item>(), strip_words::<Op, Op::Output>());
+    if items > results { items } else { results }
+}
+
+/// Words of a warp's strips of items, or of results.
+const fn strip_words<Op: Monoid, T>() -> usize {
     let strip = Tiling::of::<Op>().strip as usize;
-    let items = pitch::<Op::Item>(strip) * size_of::<Op::Item>();
-    let results = pitch::<Op::Output>(strip) * size_of::<Op::Output>();
-    let most = if items > results { items } else { results };
-    (most * LANES as usize).div_ceil(size_of::<Word>())
+    (pitch::<T>(strip) * size_of::<T>() * LANES as usize).div_ceil(size_of::<Word>())
 }
 
 /// Accumulators in shared memory: the warps' values, and what stands before each warp and behind the last.
@@ -263,44 +269,86 @@ unsafe fn scan<Op, O, const V: usize, const U: usize, const VO: usize, const UO:
     unsafe { scan_tile::<Op, O, _, V, U, VO, UO, REVERSE>(op, form, part, ledger, room) }
 }
 
-/// Draws a block's number, all lower ones having been drawn before, and the launch's epoch. The block that draws the last
-/// one sets the counter for the next launch, and wipes one more pair of those from `end` on.
+/// What the whole block knows of a ticket that its first thread draws: a tile's number, all lower ones having been drawn before, and
+/// the launch's epoch.
 ///
 /// # Safety
 ///
-/// The whole block calls; the counter and the pairs, so many, are the launch's own, and it uses none from `end` on; `drawn`
-/// is not in use.
+/// The whole block calls; `drawn` is not in use.
 #[inline(always)]
-pub(crate) unsafe fn draw(
-    counter: *mut u64,
-    (records, capacity): (*mut [u64; 2], u64),
-    end: u64,
-    drawn: Shared<u64>,
-) -> (u32, u32) {
+unsafe fn shared_ticket(drawn: Shared<u64>, draw: impl Fn() -> u64) -> (u32, u32) {
     if thread_idx_x() == 0 {
-        // SAFETY: the launch's own counter.
-        let ticket = unsafe { atomic::fetch_add(counter, 1_u64, Relaxed, Gpu) };
         // SAFETY: one thread, a slot that is not in use.
-        unsafe { drawn.write(0, ticket) };
-        // Here, and not behind the barrier: where a condition comes again behind one, LLVM 22 threads the jump through it
-        // and leaves two barriers, at which the threads of one warp wait for each other for ever.
-        if ticket as u32 == grid_dim_x() - 1 {
-            // Nobody draws after this block, and nobody reads a record behind its own.
-            let epoch = (ticket >> 32) + 1;
-            let stale = epoch % capacity;
-            // SAFETY: the launch's own counter and records.
-            unsafe {
-                global::store_relaxed_gpu(counter, (epoch % EPOCHS) << 32);
-                if stale >= end {
-                    global::store_pair_relaxed_gpu(records.wrapping_add(stale as usize), [0; 2]);
-                }
-            }
-        }
+        unsafe { drawn.write(0, draw()) };
     }
     sync_threads();
     // SAFETY: written before the barrier.
     let ticket = unsafe { drawn.read(0) };
     (ticket as u32, (ticket >> 32) as u32 + 1)
+}
+
+/// Draws a number, in the lower half, and the launch's epoch less 1. Who draws number `last` sets the counter for the next launch,
+/// and wipes one more pair of those from `end` on.
+///
+/// # Safety
+///
+/// The counter and the pairs, so many, are the launch's own, which uses none from `end` on, and of which nobody draws more.
+#[inline(always)]
+unsafe fn ticket(counter: *mut u64, records: (*mut [u64; 2], u64), end: u64, last: u32) -> u64 {
+    // SAFETY: the launch's own counter and records.
+    unsafe {
+        let ticket = atomic::fetch_add(counter, 1_u64, Relaxed, Gpu);
+        settle(ticket, counter, records, end, last);
+        ticket
+    }
+}
+
+/// What is done for the next launch when a number has been drawn, if it is the `last`.
+///
+/// # Safety
+///
+/// As for [`ticket`].
+#[inline(always)]
+unsafe fn settle(
+    ticket: u64,
+    counter: *mut u64,
+    (records, capacity): (*mut [u64; 2], u64),
+    end: u64,
+    last: u32,
+) {
+    // Before any barrier: where a condition comes again behind one, LLVM 22 threads the jump through it and leaves two
+    // barriers, at which the threads of one warp wait for each other for ever.
+    if ticket as u32 == last {
+        // Nobody draws after this, and nobody reads a record behind its own.
+        let epoch = (ticket >> 32) + 1;
+        // In 32 bits: division of 64 takes a subroutine, and its registers.
+        let stale = if epoch < capacity { epoch } else { (epoch as u32 % capacity as u32) as u64 };
+        // SAFETY: the launch's own counter and records.
+        unsafe {
+            global::store_relaxed_gpu(counter, if epoch < EPOCHS { epoch << 32 } else { 0 });
+            if stale >= end {
+                global::store_pair_relaxed_gpu(records.wrapping_add(stale as usize), [0; 2]);
+            }
+        }
+    }
+}
+
+/// Draws a block's number, all lower ones having been drawn before, and the launch's epoch. The block that draws the last
+/// one sets the counter for the next launch, and wipes one more pair of those from `end` on.
+///
+/// # Safety
+///
+/// The whole block calls, once; the counter and the pairs, so many, are the launch's own, and it uses none from `end` on; `drawn`
+/// is not in use.
+#[inline(always)]
+pub(crate) unsafe fn draw(
+    counter: *mut u64,
+    records: (*mut [u64; 2], u64),
+    end: u64,
+    drawn: Shared<u64>,
+) -> (u32, u32) {
+    // SAFETY: the caller's promise.
+    unsafe { shared_ticket(drawn, || ticket(counter, records, end, grid_dim_x() - 1)) }
 }
 
 /// A tile of a row.
@@ -384,35 +432,166 @@ unsafe fn scan_tile<
     L: Ledger,
 {
     let tiling = const { Tiling::of::<Op>() };
-    let strip = tiling.strip;
     let thread = thread_idx_x();
     let (warp, lane) = (thread / LANES, thread % LANES);
     let Room { stage, sums, .. } = room;
-    let Part { items, results, n, stride, tile, tiles, epoch } = part;
-    let Form { exclusive, has_initial, initial, ends_early } = form;
+    let Part { n, tile, tiles, epoch, .. } = part;
+    let Form { has_initial, initial, ends_early, .. } = form;
     let chained = tiles > 1;
-
-    // This warp's items and results.
-    let start = tile as u64 * tiling.tile() + (warp * tiling.warp()) as u64;
-    let count = if start < n { (n - start).min(tiling.warp() as u64) as u32 } else { 0 };
-    let whole = count == tiling.warp();
-    let first = if REVERSE { n.wrapping_sub(start + tiling.warp() as u64) } else { start } as i64;
-    let piece = Piece { first, count, stride };
     let words = const { warp_words::<Op>() };
     let stage = stage.from(warp as usize * words).first(words);
+    // SAFETY: the caller's promise; the warp's own part of the stage.
+    let scanned = unsafe { fold_strips::<Op, O, V, U, REVERSE, false>(op, &part, stage, sums, (warp, lane)) };
+    sync_threads();
+
+    // What stands before the tile, before each of its warps, and behind the last.
+    let warps = tiling.warps();
+    let befores = sums.from(warps as usize);
+    if warp == 0 {
+        let present = present(tiling, tile, n);
+        // SAFETY: written before the barrier by the warps that have items; all lanes are here.
+        let (totals, value) = unsafe { warp_totals(op, sums, lane, warps, present) };
+        let (before, behind) = if chained {
+            let at = Place { tile, last: tile + 1 == tiles, whole: true, lane, epoch, ahead: true };
+            let initial = if has_initial { Some(initial) } else { None };
+            // SAFETY: the whole warp is here, and the tiles before this one of its row have been drawn before it.
+            unsafe { look_back(op, ledger, at, initial, value) }
+        } else if has_initial {
+            (initial, op.combine(initial, value))
+        } else {
+            (initial, value)
+        };
+        // SAFETY: slots that nothing else uses.
+        unsafe {
+            tell_warps(op, befores, tile > 0 || has_initial, (before, totals, behind), lane, warps, present);
+        }
+    }
+    sync_threads();
+    if ends_early {
+        grid::let_next_start();
+    }
+    // SAFETY: the caller's promise; written before the barrier.
+    unsafe {
+        spread_strips::<Op, O, V, U, VO, UO, REVERSE>(
+            op,
+            form,
+            &part,
+            (stage, stage),
+            befores,
+            scanned,
+            (warp, lane),
+        );
+    }
+}
+
+/// Warps of a tile that have items.
+#[inline(always)]
+fn present(tiling: Tiling, tile: u32, n: u64) -> u32 {
+    let left = n - tile as u64 * tiling.tile();
+    if left < tiling.tile() { (left as u32).div_ceil(tiling.warp()) } else { tiling.warps() }
+}
+
+/// The values of a tile's warps, scanned, a lane for each; and that of the tile.
+///
+/// # Safety
+///
+/// A whole warp calls; the first `present` have been written, and a barrier lies since.
+#[inline(always)]
+unsafe fn warp_totals<O: Monoid>(
+    op: &O,
+    sums: Shared<O::Acc>,
+    lane: u32,
+    warps: u32,
+    present: u32,
+) -> (O::Acc, O::Acc) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let total = sums.read(lane.min(present - 1) as usize);
+        let totals = neighbours(op, total, lane, warps, present);
+        (totals, shuffle_idx(FULL, totals, present - 1))
+    }
+}
+
+/// Writes what stands before each of a tile's warps, and behind the last, of what stands before and behind the tile.
+///
+/// # Safety
+///
+/// A whole warp calls; `befores` has a slot more than there are warps, which nothing else uses.
+#[inline(always)]
+unsafe fn tell_warps<O: Monoid>(
+    op: &O,
+    befores: Shared<O::Acc>,
+    begun: bool,
+    (before, totals, behind): (O::Acc, O::Acc, O::Acc),
+    lane: u32,
+    warps: u32,
+    present: u32,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if lane < present {
+            let warp_behind = if lane == warps - 1 {
+                behind
+            } else if begun {
+                op.combine(before, totals)
+            } else {
+                totals
+            };
+            befores.write(lane as usize + 1, warp_behind);
+        }
+        if lane == 0 && begun {
+            befores.write(0, before);
+        }
+    }
+}
+
+/// A warp's items of a tile.
+#[inline(always)]
+fn piece_of<T, R, const REVERSE: bool>(tiling: Tiling, part: &Part<T, R>, warp: u32) -> (u64, Piece) {
+    let Part { n, stride, tile, .. } = *part;
+    let start = tile as u64 * tiling.tile() + (warp * tiling.warp()) as u64;
+    let count = if start < n { (n - start).min(tiling.warp() as u64) as u32 } else { 0 };
+    let first = if REVERSE { n.wrapping_sub(start + tiling.warp() as u64) } else { start } as i64;
+    (start, Piece { first, count, stride })
+}
+
+/// A warp folds its strips of a tile, scans their values, and writes the last one's. If it has `ASKED` for them, they have arrived.
+///
+/// # Safety
+///
+/// All lanes call; the warp's part of the stage is not in use, but for what it has asked for, nor is its slot.
+#[inline(always)]
+unsafe fn fold_strips<Op, O, const V: usize, const U: usize, const REVERSE: bool, const ASKED: bool>(
+    op: &O,
+    part: &Part<Op::Item, Op::Output>,
+    stage: Shared<Word>,
+    sums: Shared<Op::Acc>,
+    (warp, lane): (u32, u32),
+) -> Op::Acc
+where
+    Op: Monoid,
+    O: Monoid<Item = Op::Item, Acc = Op::Acc, Output = Op::Output>,
+{
+    let tiling = const { Tiling::of::<Op>() };
+    let strip = tiling.strip;
+    let items = part.items;
+    let (start, piece) = piece_of::<_, _, REVERSE>(tiling, part, warp);
+    let count = piece.count;
     let line = if REVERSE { LANES - 1 - lane } else { lane };
     let index = |i: usize| {
         let position = start + (lane * strip) as u64 + i as u64;
-        if REVERSE { n - 1 - position } else { position }
+        if REVERSE { part.n - 1 - position } else { position }
     };
-    let mine = count.saturating_sub(lane * strip).min(strip);
-
-    // The values of its strips, scanned.
     let mut scanned = op.identity();
-    if whole {
+    if count == tiling.warp() {
         // SAFETY: the warp's own items and strips; all lanes are here.
         let vectors = unsafe {
-            load_whole::<Op::Item, V, U>(items, piece, strip, lane, stage);
+            if !ASKED {
+                load_whole::<Op::Item, V, U>(items, piece, strip, lane, stage);
+            } else if !by_vectors(items.wrapping_offset((piece.first * piece.stride) as isize), piece.stride)
+            {
+                load_items(items, piece, strip, lane, stage);
+            }
             sync_warp(FULL);
             staged_vectors::<Op::Item, V, U>(stage, line, strip)
         };
@@ -431,6 +610,7 @@ unsafe fn scan_tile<
             load_some::<Op::Item, REVERSE>(items, piece, strip, lane, stage);
             sync_warp(FULL);
         }
+        let mine = count.saturating_sub(lane * strip).min(strip);
         let mut i = 0;
         while i < mine {
             nounroll();
@@ -447,57 +627,55 @@ unsafe fn scan_tile<
         // SAFETY: one warp, one slot.
         unsafe { sums.write(warp as usize, scanned) };
     }
-    sync_threads();
+    scanned
+}
 
-    // What stands before the tile, before each of its warps, and behind the last.
-    let warps = tiling.warps();
-    let befores = sums.from(warps as usize);
-    let begun = tile > 0 || has_initial;
-    if warp == 0 {
-        let left = n - tile as u64 * tiling.tile();
-        let present = if left < tiling.tile() { (left as u32).div_ceil(tiling.warp()) } else { warps };
-        // SAFETY: written before the barrier by the warps that have items; all lanes are here.
-        let totals = unsafe {
-            let total = sums.read(lane.min(present - 1) as usize);
-            neighbours(op, total, lane, warps, present)
-        };
-        // SAFETY: all lanes are here.
-        let value = unsafe { shuffle_idx(FULL, totals, present - 1) };
-        let (mut before, mut behind) = (initial, value);
-        if chained {
-            let at = Place { tile, last: tile + 1 == tiles, whole: true, lane, epoch, ahead: true };
-            let initial = if has_initial { Some(initial) } else { None };
-            // SAFETY: the whole warp is here, and the tiles before this one of its row have been drawn before it.
-            (before, behind) = unsafe { look_back(op, ledger, at, initial, value) };
-        } else if begun {
-            behind = op.combine(before, value);
-        }
-        if lane < present {
-            let warp_behind = if lane == warps - 1 {
-                behind
-            } else if begun {
-                op.combine(before, totals)
-            } else {
-                totals
-            };
-            // SAFETY: slots that nothing else uses.
-            unsafe { befores.write(lane as usize + 1, warp_behind) };
-        }
-        if lane == 0 && begun {
-            // SAFETY: as above.
-            unsafe { befores.write(0, before) };
-        }
-    }
-    sync_threads();
-    if ends_early {
-        grid::let_next_start();
-    }
+/// A warp writes its results, of its items, which it has folded, and of what stands before each warp.
+///
+/// # Safety
+///
+/// All lanes call, with what [`fold_strips`] gave them; the items are in their stage still; that of the results, the warp's own, is
+/// the same or not in use; `befores` has been written, and a barrier lies since.
+#[inline(always)]
+unsafe fn spread_strips<
+    Op,
+    O,
+    const V: usize,
+    const U: usize,
+    const VO: usize,
+    const UO: usize,
+    const REVERSE: bool,
+>(
+    op: &O,
+    form: Form<Op::Acc>,
+    part: &Part<Op::Item, Op::Output>,
+    (stage, out): (Shared<Word>, Shared<Word>),
+    befores: Shared<Op::Acc>,
+    scanned: Op::Acc,
+    (warp, lane): (u32, u32),
+) where
+    Op: Monoid,
+    O: Monoid<Item = Op::Item, Acc = Op::Acc, Output = Op::Output>,
+{
+    let tiling = const { Tiling::of::<Op>() };
+    let strip = tiling.strip;
+    let Form { exclusive, has_initial, .. } = form;
+    let Part { items, results, .. } = *part;
+    let (start, piece) = piece_of::<_, _, REVERSE>(tiling, part, warp);
+    let count = piece.count;
     if count == 0 {
         return;
     }
+    let whole = count == tiling.warp();
+    let line = if REVERSE { LANES - 1 - lane } else { lane };
+    let index = |i: usize| {
+        let position = start + (lane * strip) as u64 + i as u64;
+        if REVERSE { part.n - 1 - position } else { position }
+    };
+    let mine = count.saturating_sub(lane * strip).min(strip);
 
     // What stands before each strip; from there it goes on alone.
-    let there = begun || warp > 0;
+    let there = part.tile > 0 || has_initial || warp > 0;
     let (mut behind, mut before) = (scanned, scanned);
     if there {
         // SAFETY: written before the barrier.
@@ -554,14 +732,14 @@ unsafe fn scan_tile<
             // SAFETY: all slots are written. All lanes have their items, and a barrier lies between.
             unsafe {
                 let vector = core::mem::transmute_copy::<_, [Op::Output; VO]>(&vector);
-                stage_vector::<Op::Output, VO>(stage, line, at, strip, vector);
+                stage_vector::<Op::Output, VO>(out, line, at, strip, vector);
             }
             u += 1;
         }
         // SAFETY: the warp's own results; all lanes are here.
         unsafe {
             sync_warp(FULL);
-            store_whole::<Op::Output, VO, UO>(results, piece, strip, lane, stage);
+            store_whole::<Op::Output, VO, UO>(results, piece, strip, lane, out);
         }
     } else {
         cold_path();
@@ -579,14 +757,14 @@ unsafe fn scan_tile<
             };
             let (with, result) = step(running, i as usize, item);
             // SAFETY: the lane's own place; barriers lie between this and the reads of the items.
-            unsafe { put(stage, place::<Op::Output, REVERSE>(lane, i, strip), result) };
+            unsafe { put(out, place::<Op::Output, REVERSE>(lane, i, strip), result) };
             running = with;
             i += 1;
         }
         // SAFETY: as above.
         unsafe {
             sync_warp(FULL);
-            store_some::<Op::Output, REVERSE>(results, piece, strip, lane, stage);
+            store_some::<Op::Output, REVERSE>(results, piece, strip, lane, out);
         }
     }
 }
@@ -594,10 +772,11 @@ unsafe fn scan_tile<
 /// From where the rows begin to where row `row` does.
 #[inline(always)]
 fn begin(rows: &Rows, row: u32) -> isize {
-    if row == 0 {
-        return 0;
-    }
-    let (outer, inner) = (row as u64 / rows.inner, row as u64 % rows.inner);
+    let (outer, inner) = match rows.inner {
+        1 => (row, 0),
+        many if many > row as u64 => (0, row),
+        many => (row / many as u32, row % many as u32),
+    };
     (outer as i64 * rows.outer_stride + inner as i64 * rows.inner_stride) as isize
 }
 
@@ -674,6 +853,19 @@ struct Place {
     ahead: bool,
 }
 
+impl Place {
+    /// Does any tile wait for what this one has?
+    #[inline(always)]
+    fn tells(&self) -> bool {
+        self.whole && !self.last
+    }
+    /// Is it the last of its group, and others follow?
+    #[inline(always)]
+    fn closes(&self) -> bool {
+        self.tile % GROUP == GROUP - 1 && self.tells()
+    }
+}
+
 /// What stands before a tile of that value, if anything does, and behind it; tells those that come after.
 ///
 /// # Safety
@@ -691,37 +883,87 @@ unsafe fn look_back<Op: Monoid, L: Ledger>(
         // SAFETY: the caller's promise.
         return unsafe { look_back_in_any_order(op, ledger, at, initial, value) };
     }
-    let Place { tile, last, whole, lane, epoch, ahead } = at;
-    let (group, place) = (tile / GROUP, tile % GROUP);
-    let tells = whole && !last;
-    if place < GROUP - 1 && tells && lane == 0 {
-        // SAFETY: the tile's own record.
-        unsafe { publish(ledger.tile(tile), value, value_tag(epoch)) };
+    // SAFETY: the caller's promise.
+    unsafe {
+        publish_tile(ledger, at, value);
+        let groups = if at.ahead && at.lane < at.tile / GROUP { peek_groups(ledger, at) } else { (value, 0) };
+        let within = within_group(op, ledger, at, value, (value, 0));
+        publish_group(ledger, at, within.0);
+        before_tile(op, ledger, at, initial, within, groups)
     }
-    let mut groups = (value, 0);
-    if ahead && lane < group {
-        // SAFETY: a record of the launch's.
-        groups = unsafe { peek(back(|group| ledger.group(group), group, lane)) };
-    }
+}
 
-    // The values of the group up to this tile, scanned: a lane for each.
+/// A tile tells its value, unless it is the last of its group, which tells that of the group.
+///
+/// # Safety
+///
+/// As for [`look_back`].
+#[inline(always)]
+unsafe fn publish_tile<A: Plain, L: Ledger>(ledger: L, at: Place, value: A) {
+    if at.tile % GROUP < GROUP - 1 && at.tells() && at.lane == 0 {
+        // SAFETY: the tile's own record.
+        unsafe { publish(ledger.tile(at.tile), value, value_tag(at.epoch)) };
+    }
+}
+
+/// The first look at the records of the other tiles of a tile's group: a lane for each, those that have none at the tile's own.
+///
+/// # Safety
+///
+/// As for [`look_back`].
+#[inline(always)]
+unsafe fn peek_tiles<A: Plain, L: Ledger>(ledger: L, at: Place) -> (A, u32) {
+    let (group, place) = (at.tile / GROUP, at.tile % GROUP);
+    // SAFETY: a record of the launch's.
+    unsafe { peek(ledger.tile(group * GROUP + at.lane.min(place))) }
+}
+
+/// The first look at the records of the groups before, or, if there are none, at that of the tile's own.
+///
+/// # Safety
+///
+/// As for [`look_back`].
+#[inline(always)]
+unsafe fn peek_groups<A: Plain, L: Ledger>(ledger: L, at: Place) -> (A, u32) {
+    let group = at.tile / GROUP;
+    // SAFETY: a record of the launch's.
+    let (value, tag) = unsafe { peek(back(|group| ledger.group(group), group.max(1), at.lane)) };
+    // Lanes beyond the first group have seen its record too, if not at the same time.
+    (value, if at.lane < group { tag } else { 0 })
+}
+
+/// The values of the group up to and with a tile, and before it, of which the first look has been had.
+///
+/// # Safety
+///
+/// As for [`look_back`].
+#[inline(always)]
+unsafe fn within_group<Op: Monoid, L: Ledger>(
+    op: &Op,
+    ledger: L,
+    at: Place,
+    value: Op::Acc,
+    (mut found, mut tag): (Op::Acc, u32),
+) -> (Op::Acc, Op::Acc) {
+    let Place { tile, lane, epoch, .. } = at;
+    let (group, place) = (tile / GROUP, tile % GROUP);
+    // A lane for each.
     let mut scanned = value;
     if place > 0 {
         let theirs = ledger.tile(group * GROUP + lane.min(place));
-        let mut waits = lane < place;
+        let others = lane < place;
         loop {
-            if waits {
-                // SAFETY: a record of the launch's.
-                let (found, tag) = unsafe { peek::<Op::Acc>(theirs) };
-                if tag == value_tag(epoch) {
-                    scanned = found;
-                    waits = false;
-                }
-            }
             // SAFETY: all lanes are here.
-            if unsafe { warp_vote_ballot(FULL, waits) } == 0 {
+            if unsafe { warp_vote_ballot(FULL, others && tag != value_tag(epoch)) } == 0 {
                 break;
             }
+            if others && tag != value_tag(epoch) {
+                // SAFETY: a record of the launch's.
+                (found, tag) = unsafe { peek::<Op::Acc>(theirs) };
+            }
+        }
+        if others {
+            scanned = found;
         }
         // SAFETY: all lanes are here.
         scanned = unsafe { neighbours(op, scanned, lane, LANES, place + 1) };
@@ -729,12 +971,40 @@ unsafe fn look_back<Op: Monoid, L: Ledger>(
     // SAFETY: all lanes are here.
     let (inclusive, exclusive) =
         unsafe { (shuffle_idx(FULL, scanned, place), shuffle_idx(FULL, scanned, place.saturating_sub(1))) };
-    let closes = place == GROUP - 1 && tells;
-    if closes && group > 0 && lane == 0 {
-        // SAFETY: the group's record, which its last tile alone writes.
-        unsafe { publish(ledger.group(group), inclusive, value_tag(epoch)) };
-    }
+    (inclusive, exclusive)
+}
 
+/// The last tile of a group tells the group's value, unless it is the first group, which tells what stands behind it.
+///
+/// # Safety
+///
+/// As for [`look_back`].
+#[inline(always)]
+unsafe fn publish_group<A: Plain, L: Ledger>(ledger: L, at: Place, value: A) {
+    let group = at.tile / GROUP;
+    if at.closes() && group > 0 && at.lane == 0 {
+        // SAFETY: the group's record, which its last tile alone writes.
+        unsafe { publish(ledger.group(group), value, value_tag(at.epoch)) };
+    }
+}
+
+/// What stands before a tile, if anything does, and behind it, of [what its group has](within_group) and the [first
+/// look](peek_groups) at those before; the last tile of a group tells what stands behind the group.
+///
+/// # Safety
+///
+/// As for [`look_back`].
+#[inline(always)]
+unsafe fn before_tile<Op: Monoid, L: Ledger>(
+    op: &Op,
+    ledger: L,
+    at: Place,
+    initial: Option<Op::Acc>,
+    (inclusive, exclusive): (Op::Acc, Op::Acc),
+    groups: (Op::Acc, u32),
+) -> (Op::Acc, Op::Acc) {
+    let Place { tile, lane, epoch, .. } = at;
+    let (group, place) = (tile / GROUP, tile % GROUP);
     // The chain of the groups before.
     let before_group = if group > 0 {
         // SAFETY: the whole warp is here, and all tiles of these groups have been drawn.
@@ -749,7 +1019,7 @@ unsafe fn look_back<Op: Monoid, L: Ledger>(
         }
         None => (exclusive, inclusive),
     };
-    if closes && lane == 0 {
+    if at.closes() && lane == 0 {
         // SAFETY: as above.
         unsafe { publish(ledger.group(group), behind, prefix_tag(epoch)) };
     }
@@ -874,8 +1144,11 @@ unsafe fn chain<Op: Monoid, L: Ledger>(
         };
         // The nearest that knows all before it, and whether all between have said what they have.
         let nearest = begins.trailing_zeros();
-        if begins == 0 || !known & ((1 << nearest) - 1) != 0 {
-            if lane < group {
+        let missing = if begins == 0 { !known } else { !known & ((1 << nearest) - 1) };
+        if begins == 0 || missing != 0 {
+            // Those that have not told, and where none knows all before it, the furthest, which will be the first to.
+            let furthest = group.min(LANES) - 1;
+            if lane <= furthest && (missing >> lane & 1 != 0 || begins == 0 && lane == furthest) {
                 // SAFETY: a record of the launch's.
                 (value, tag) = unsafe { peek(theirs) };
             }
@@ -1114,6 +1387,9 @@ fn place_of<T>(m: u32, strip: u32) -> usize {
 fn word_of<T>(w: u32, strip: u32) -> usize {
     let vector = vector_len(size_of::<T>());
     let words = strip / vector as u32;
+    if pitch::<T>(strip as usize) == strip as usize {
+        return w as usize;
+    }
     (w / words) as usize * (pitch::<T>(strip as usize) / vector) + (w % words) as usize
 }
 
@@ -1154,7 +1430,19 @@ unsafe fn load_whole<T: Plain, const V: usize, const U: usize>(
         }
         return;
     }
+    // SAFETY: the caller's promise.
+    unsafe { load_items(items, piece, strip, lane, stage) };
+}
+
+/// The same of items that do not lie in vectors.
+///
+/// # Safety
+///
+/// As for [`load_whole`].
+#[inline(always)]
+unsafe fn load_items<T: Plain>(items: *const T, piece: Piece, strip: u32, lane: u32, stage: Shared<Word>) {
     cold_path();
+    let first = items.wrapping_offset((piece.first * piece.stride) as isize);
     let mut k = 0;
     while k < strip {
         let m = k * LANES + lane;

@@ -9,6 +9,7 @@ use warpfold_gpu_kernels::{
     scan::{
         Rows, ScanParams,
         flags::{flag_pairs, scouts},
+        persistent::{stage_bytes, threads},
         row_pairs,
         segments::SegmentParams,
     },
@@ -16,6 +17,7 @@ use warpfold_gpu_kernels::{
 };
 use warpfold_host::{
     Engine, Equality, Error, KeyScanner, Scanner, Schedule, SegmentPlan, SimOptions, module::Kernels,
+    plan::DeviceFacts,
 };
 use warpfold_monoid::{
     ArgMax, GivesIdentity, Monoid, Plain, Sum,
@@ -188,7 +190,12 @@ fn resident(seed: u64, resident_blocks: usize) -> Engine {
     engine.load(Kernels { table: &TABLE, modules: &[] });
     engine.load(Kernels { table: &LINES, modules: &[] });
     engine.load(Kernels { table: &KEYS, modules: &[] });
-    engine
+    // Many blocks, or two that scan tile after tile.
+    let mut facts = DeviceFacts::H100;
+    if seed % 2 > 0 {
+        facts.multiprocessors = 1;
+    }
+    engine.with_facts(facts)
 }
 
 fn numbers<T: Worth>(count: usize) -> Vec<T> {
@@ -547,13 +554,21 @@ fn what_earlier_launches_left_is_never_taken_for_this_one_s() {
     let tiling = Tiling::of::<Sum<u32>>();
     let n = 6 * tiling.tile();
     let items: Vec<u32> = numbers(n as usize);
-    let entry = TABLE.find_in::<Sum<u32>>(Family::Scans).unwrap().entries[0];
+    let export = TABLE.find_in::<Sum<u32>>(Family::Scans).unwrap();
     let pairs = row_pairs(4, 6) as usize + 5;
     let mut records = vec![[0_u64; 2]; pairs];
     // The last two epochs, and the first ones after them.
     let mut counter = [((1_u64 << 31) - 3) << 32];
     // Long and short ones in turn: the short ones leave old records behind theirs.
     for (launch, tiles) in [6, 2, 6, 3, 2, 6, 5, 6].into_iter().enumerate() {
+        // A tile to a block, or tile after tile to fewer or as many; those after one another too.
+        let (kernel, blocks) = [
+            ("forward", tiles),
+            ("persistent_forward", 2),
+            ("persistent_forward", tiles),
+            ("forward", tiles),
+        ][launch % 4];
+        let entry = export.entries.iter().find(|entry| entry.kernel == kernel).unwrap();
         let len = tiles as u64 * tiling.tile();
         let (items, mut sums) = (&items[..len as usize], vec![0_u32; len as usize]);
         let params = ScanParams {
@@ -565,9 +580,9 @@ fn what_earlier_launches_left_is_never_taken_for_this_one_s() {
             records: records.as_mut_ptr(),
             capacity: pairs as u64,
             tiles,
+            total: tiles,
             exclusive: 0,
             has_initial: 1,
-            padding: 0,
             // Another one each time, so that stale sums are wrong sums.
             initial: launch as u32,
             op: Sum::<u32>::new(),
@@ -582,7 +597,12 @@ fn what_earlier_launches_left_is_never_taken_for_this_one_s() {
         .buffer(Buffer::writable("counter", &mut counter))
         .buffer(Buffer::writable("records", &mut records));
         let address = (&raw const params).expose_provenance();
-        sim::launch(&Launch::new("forward", tiles, tiling.threads), &options, || {
+        let shape = if kernel == "forward" {
+            Launch::new(kernel, blocks, tiling.threads)
+        } else {
+            Launch::new(kernel, blocks, threads::<Sum<u32>>()).with_dynamic_shared(stage_bytes::<Sum<u32>>())
+        };
+        sim::launch(&shape, &options, || {
             // SAFETY: the parameters of that kernel, which outlive the launch.
             unsafe { (entry.simulate)(ptr::with_exposed_provenance(address)) }
         })

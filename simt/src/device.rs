@@ -354,6 +354,45 @@ pub(crate) unsafe fn shared_write<T: Plain>(ptr: *mut T, _len: usize, index: usi
     unsafe { ptr.add(index).write(value) }
 }
 
+#[cfg(target_feature = "sm_80")]
+#[inline(always)]
+pub(crate) unsafe fn shared_copy_async<T: Plain>(ptr: *mut T, _len: usize, index: usize, from: *const T) {
+    // SAFETY: the caller promises `index` within the array, and 16 readable bytes, aligned.
+    unsafe {
+        asm!(
+            "{{ .reg .u64 %to; cvta.to.shared.u64 %to, {to}; cp.async.cg.shared.global [%to], [{from}], 16; }}",
+            to = in(reg64) ptr.add(index),
+            from = in(reg64) from,
+            options(nostack),
+        );
+    }
+}
+
+#[cfg(not(target_feature = "sm_80"))]
+#[inline(always)]
+pub(crate) unsafe fn shared_copy_async<T: Plain>(ptr: *mut T, len: usize, index: usize, from: *const T) {
+    // SAFETY: the caller's promise.
+    unsafe { shared_write(ptr, len, index, load_vector::<T, 1, Plainly>(from)) }
+}
+
+#[inline(always)]
+pub(crate) fn commit_copies() {
+    // SAFETY: waits for nothing.
+    #[cfg(target_feature = "sm_80")]
+    unsafe {
+        asm!("cp.async.commit_group;", options(nostack));
+    }
+}
+
+#[inline(always)]
+pub(crate) fn wait_copies<const NEWEST: usize>() {
+    // SAFETY: a wait. What has arrived may be read, so nothing moves across.
+    #[cfg(target_feature = "sm_80")]
+    unsafe {
+        asm!("cp.async.wait_group {};", const NEWEST, options(nostack));
+    }
+}
+
 /// What several threads add to at once in shared memory.
 pub trait Counters: Plain {
     /// # Safety

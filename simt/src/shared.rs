@@ -118,6 +118,22 @@ impl<T: Plain> Shared<T> {
         unsafe { imp::shared_write(self.ptr, self.len, index, value) }
     }
 
+    /// Asks for element `index` to be what 16 bytes of global memory hold, and does not wait for it. It arrives with the group that the calling
+    /// thread [closes](commit_copies) next: after [`wait_copies`] this thread may read it, and others after a barrier more.
+    /// Cards before compute capability 8.0 wait at once.
+    ///
+    /// # Safety
+    ///
+    /// `index < len`, and `T` has 16 bytes; between any access of another thread to the element and this call lies a barrier. `from` is
+    /// readable and aligned to 16 bytes, and not written until it has arrived; nobody uses the element until then.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn copy_async(self, index: usize, from: *const T) {
+        const { assert!(size_of::<T>() == 16, "16 bytes at a time are copied without a wait") };
+        // SAFETY: the caller's promise.
+        unsafe { imp::shared_copy_async(self.ptr, self.len, index, from) }
+    }
+
     /// Adds to element `index`; integers wrap. Additions of several threads to one element need no barrier between them.
     ///
     /// No card adds 64 bits at once here. Integers take two additions, the second with what the first carries: so much faster than
@@ -203,6 +219,20 @@ impl<T: Plain> Shared<T> {
     pub fn first(self, len: usize) -> Self {
         Shared { ptr: self.ptr, len: if len < self.len { len } else { self.len } }
     }
+}
+
+/// Closes a group of what the calling thread has [asked for](Shared::copy_async) since the last one, which may be nothing.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn commit_copies() {
+    imp::commit_copies()
+}
+
+/// Waits until all groups that the calling thread has closed have arrived, but for the last `NEWEST`.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn wait_copies<const NEWEST: usize>() {
+    imp::wait_copies::<NEWEST>()
 }
 
 /// The block's dynamic shared memory, as `len` elements: what the launch asked for beyond the declared arrays. Every

@@ -500,9 +500,9 @@ fn a_scan_s_strips_are_coalesced_and_meet_in_no_bank() {
         records: ptr::null_mut(),
         capacity: 0,
         tiles: 1,
+        total: 1,
         exclusive: 0,
         has_initial: 0,
-        padding: 0,
         initial: 0,
         op: Counted,
     };

@@ -10,7 +10,7 @@ use std::{
 use cust::sys::{CUfunction, CUfunction_attribute, CUmodule, CUstream};
 use warpfold_gpu_kernels::{
     export::{Descriptor, Export, Family},
-    tags,
+    scan, tags,
 };
 
 use super::{
@@ -58,9 +58,14 @@ impl Loaded {
             let functions = functions.collect::<Result<Vec<_>, _>>()?;
             for (&function, entry) in functions.iter().zip(export.entries) {
                 // Kernels of other families have these names too.
-                if export.family == Family::Tags
-                    && let Some(own) = tags::static_bytes(entry.kernel)
-                {
+                let own = match export.family {
+                    Family::Tags => tags::static_bytes(entry.kernel),
+                    Family::Scans if entry.kernel.starts_with("persistent") => {
+                        Some(scan::persistent::STATIC_BYTES)
+                    }
+                    _ => None,
+                };
+                if let Some(own) = own {
                     let most = context.facts.most_shared_bytes_per_block.saturating_sub(own);
                     let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
                     // SAFETY: a function of a module that is loaded.

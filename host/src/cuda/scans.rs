@@ -142,11 +142,11 @@ impl ScanLauncher {
             capacity: block.as_ref().map_or(0, |block| (block.bytes() - RECORDS) / PAIR),
         };
         let params = setting.params(op, work, &plan, memory);
-        let (shape, n, bytes) = ((plan.grid, plan.block), work.items(), size_of::<Op::Item>());
+        let (shape, n, bytes) = ((plan.grid, plan.block, plan.shared), work.items(), size_of::<Op::Item>());
         let over = || format!(" over {n} items of {bytes} bytes");
         // SAFETY: the parameters of this operator's kernel, whose descriptor was compared; what they point to is the caller's
         // promise and the workspace's size.
-        let launched = unsafe { loaded.launch(kernel, shape, params.as_ptr(), stream, true, over) };
+        let launched = unsafe { loaded.launch_with(kernel, shape, params.as_ptr(), stream, true, over) };
         launched.inspect_err(|_| {
             if capturing {
                 gpu.scan_pool.discard_captured(stream);

@@ -3,13 +3,19 @@
 use warpfold_gpu_kernels::scan::{
     columns::{self, Shape, column_pairs},
     flags::{self, flag_pairs},
-    row_pairs,
+    persistent, row_pairs,
     segments::{self, Packing, cell, cell_pairs},
 };
 use warpfold_monoid::{Monoid, scan::Tiling};
 
 use super::DeviceFacts;
 use crate::{Error, scans::Lines};
+
+/// Bytes of shared memory that a multiprocessor takes for each block.
+const BLOCK_BYTES: u32 = 1024;
+
+/// Tiles of each block that stays from which on that is worth while.
+const WORTH_STAYING: u32 = 4;
 
 /// What is scanned.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +60,8 @@ impl Work<'_> {
 pub(crate) enum Strategy {
     /// A tile of a row to a block.
     Tiles,
+    /// Tile after tile to each of fewer blocks.
+    Persistent,
     /// Several rows to a block.
     Rows(Packing),
     /// A cell of the array to a block, whatever the segments' lengths are.
@@ -74,6 +82,10 @@ pub(crate) struct ScanPlan {
     pub(crate) block: u32,
     /// Tiles of a row, or windows of a column.
     pub(crate) tiles: u32,
+    /// Tiles of all rows.
+    pub(crate) total: u32,
+    /// Bytes of dynamic shared memory.
+    pub(crate) shared: u32,
     /// Pairs of words of workspace.
     pub(crate) pairs: u64,
     /// Do blocks wait for others?
@@ -91,7 +103,7 @@ impl ScanPlan {
         let acc = size_of::<Op::Acc>();
         let tile = tiling.tile();
         let packs = by_lines && const { segments::fits::<Op>() };
-        let (strategy, blocks, tiles, pairs) = match *work {
+        let (strategy, blocks, row_tiles, pairs) = match *work {
             Work::Segments { len, .. } if const { flags::fits::<Op>() } => {
                 let tiles = tiling.tiles(len);
                 let scouts = flags::scouts::<Op>(tiles);
@@ -131,8 +143,27 @@ impl ScanPlan {
             let limit = facts.max_threads_per_block;
             return Err(Error::BlockTooLarge { n, threads, limit });
         }
-        let chained = matches!(strategy, Strategy::Cells | Strategy::Flags(_)) || tiles > 1;
-        Ok(ScanPlan { strategy, grid: blocks as u32, block: threads, tiles, pairs, chained })
+        let chained = matches!(strategy, Strategy::Cells | Strategy::Flags(_)) || row_tiles > 1;
+        let total = blocks as u32;
+        let (mut grid, mut threads, mut shared, mut strategy) = (total, threads, 0, strategy);
+        if strategy == Strategy::Tiles && chained && const { persistent::worth::<Op>() } {
+            let bytes = const { persistent::stage_bytes::<Op>() } as u32;
+            let own = const { persistent::own_bytes::<Op>() } as u32 + BLOCK_BYTES;
+            let resident =
+                (facts.shared_bytes_per_multiprocessor / (bytes + own)).min(persistent::resident::<Op>());
+            let slots = facts.multiprocessors.saturating_mul(resident);
+            // Blocks ask for items without waiting for them; and each has several tiles.
+            let has_copies = facts.compute_capability >= (8, 0);
+            if has_copies
+                && resident >= 2
+                && bytes + own <= facts.most_shared_bytes_per_block
+                && total / WORTH_STAYING >= slots
+            {
+                (strategy, grid, shared) = (Strategy::Persistent, slots, bytes);
+                threads = const { persistent::threads::<Op>() };
+            }
+        }
+        Ok(ScanPlan { strategy, grid, block: threads, tiles: row_tiles, total, shared, pairs, chained })
     }
 
     /// The kernel that does it, and whether it is one for many lines.
@@ -140,6 +171,8 @@ impl ScanPlan {
         match (self.strategy, reverse) {
             (Strategy::Tiles, false) => ("forward", false),
             (Strategy::Tiles, true) => ("reverse", false),
+            (Strategy::Persistent, false) => ("persistent_forward", false),
+            (Strategy::Persistent, true) => ("persistent_reverse", false),
             (Strategy::Rows(_), false) => ("rows_forward", true),
             (Strategy::Rows(_), true) => ("rows_reverse", true),
             (Strategy::Cells | Strategy::Flags(_), false) => ("segments_forward", true),

@@ -109,7 +109,7 @@ impl ScanSimulator {
         let params = setting.params(op, work, &plan, memory);
         let options = bodies.options(buffers);
         // SAFETY: the parameters of this operator's kernel; the plan gives it what its documentation asks for.
-        unsafe { bodies.launch(&name, &options, params.as_ptr())? };
+        unsafe { bodies.launch_with(&name, plan.shared as usize, &options, params.as_ptr())? };
         // The half that counts blocks; the other one, the epoch, stays.
         match counter.first_u32() {
             None | Some(0) => Ok(()),

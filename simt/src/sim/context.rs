@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::panic::{self, Location};
 use std::ptr;
 use std::sync::Once;
@@ -71,6 +72,16 @@ pub(super) struct ThreadInfo {
     pub(super) linear: u32,
     pub(super) idx: Vec3,
     pub(super) yielder: Cell<*const Yielder<u32, Wait>>,
+    /// What it has asked for and has not seen arrive, and how many groups it has closed.
+    pub(super) copies: RefCell<(VecDeque<Copy>, usize)>,
+}
+
+/// 16 bytes that are on their way to shared memory.
+pub(super) struct Copy {
+    pub(super) from: *const u8,
+    pub(super) to: *mut u8,
+    /// The group that they belong to.
+    pub(super) group: usize,
 }
 
 /// One launch, and the thread of it that runs now.

@@ -177,6 +177,15 @@ impl BlockMemory {
         }
     }
 
+    /// Forgets what was written to a range, until something arrives there.
+    pub(super) fn forget(&mut self, address: usize, bytes: usize) {
+        let offset = self.offset(address);
+        if offset.saturating_add(bytes) <= self.bytes.len() {
+            self.bytes[offset..offset + bytes].fill(UNTOUCHED);
+            self.poison(offset, bytes);
+        }
+    }
+
     /// Records an access to `bytes` bytes by a thread, unless it conflicts with what was before.
     pub(super) fn access(
         &mut self,

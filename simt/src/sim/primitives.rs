@@ -1,11 +1,12 @@
 //! The host side of the seam: every primitive as a step of the simulated thread.
 
+use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 use std::panic::Location;
 
 use warpfold_monoid::Plain;
 
-use super::context::{Context, Meeting, Op, Source, Wait, current, running};
+use super::context::{Context, Copy, Meeting, Op, Source, Wait, current, running};
 use super::count::{Event, Kind};
 use super::fault::{FaultKind, Site};
 use super::memory::{AccessKind, Conflict};
@@ -220,15 +221,33 @@ pub(crate) fn shared_untracked<T: Plain>(ptr: *mut T, len: usize) {
     current().memory().borrow_mut().untrack(ptr.addr(), len.saturating_mul(size_of::<T>()));
 }
 
-/// Checks and records an access to element `index`.
+/// Checks, records and counts an access to element `index`.
 fn shared_access<T: Plain>(ptr: *const T, len: usize, index: usize, kind: AccessKind, site: Source) {
-    let context = current();
-    let (call, write) = match kind {
-        AccessKind::Read => ("Shared::read", false),
-        AccessKind::Write => ("Shared::write", true),
-        AccessKind::Add => ("Shared::add", true),
-        AccessKind::Update => ("Shared::update", true),
+    let (call, counted) = match kind {
+        AccessKind::Read => ("Shared::read", Kind::SharedRead),
+        AccessKind::Write => ("Shared::write", Kind::SharedWrite),
+        AccessKind::Add => ("Shared::add", Kind::SharedWrite),
+        AccessKind::Update => ("Shared::update", Kind::SharedWrite),
     };
+    check_shared(ptr, len, index, kind, (call, site));
+    let context = current();
+    context.count(|| {
+        // From the start of the block's memory, which is aligned to all banks.
+        let address = context.memory().borrow().offset(ptr.wrapping_add(index).addr()) as u64;
+        let (bytes, align) = (size_of::<T>(), align_of::<T>());
+        Event { kind: counted, call, site, bytes, align, address: Some(address) }
+    });
+}
+
+/// Checks and records an access to element `index`.
+fn check_shared<T: Plain>(
+    ptr: *const T,
+    len: usize,
+    index: usize,
+    kind: AccessKind,
+    (call, site): (&'static str, Source),
+) {
+    let (context, write) = (current(), kind != AccessKind::Read);
     context.step(call, site);
     if index >= len {
         context.fail(call, site, FaultKind::SharedOutOfBounds { index, len });
@@ -237,13 +256,7 @@ fn shared_access<T: Plain>(ptr: *const T, len: usize, index: usize, kind: Access
     let address = ptr.wrapping_add(index).addr();
     let conflict = context.memory().borrow_mut().access(thread, address, size_of::<T>(), kind, site);
     let kind = match conflict {
-        Ok(()) => {
-            // From the start of the block's memory, which is aligned to all banks.
-            let address = context.memory().borrow().offset(address) as u64;
-            let kind = if write { Kind::SharedWrite } else { Kind::SharedRead };
-            let (bytes, align) = (size_of::<T>(), align_of::<T>());
-            return context.count(|| Event { kind, call, site, bytes, align, address: Some(address) });
-        }
+        Ok(()) => return,
         Err(Conflict::Unwritten) => FaultKind::UnwrittenShared { index, len },
         Err(Conflict::Race { thread, wrote, site: other }) => FaultKind::SharedRace {
             index,
@@ -268,6 +281,44 @@ pub(crate) unsafe fn shared_write<T: Plain>(ptr: *mut T, len: usize, index: usiz
     shared_access(ptr, len, index, AccessKind::Write, Location::caller());
     // SAFETY: within the array, as just checked.
     unsafe { write(current(), ptr.add(index), value) }
+}
+
+const COPY: &str = "Shared::copy_async";
+
+/// The copy is made as late as may be, at the wait.
+#[track_caller]
+pub(crate) unsafe fn shared_copy_async<T: Plain>(ptr: *mut T, len: usize, index: usize, from: *const T) {
+    let (context, site, size) = (current(), Location::caller(), size_of::<T>());
+    global_access(from.cast(), size, size, Kind::Load, COPY, site);
+    check_shared(ptr, len, index, AccessKind::Write, (COPY, site));
+    let to = ptr.wrapping_add(index);
+    context.memory().borrow_mut().forget(to.addr(), size);
+    let (pending, group) = &mut *context.thread().copies.borrow_mut();
+    pending.push_back(Copy { from: from.cast(), to: to.cast(), group: *group });
+}
+
+pub(crate) fn commit_copies() {
+    current().thread().copies.borrow_mut().1 += 1;
+}
+
+#[track_caller]
+pub(crate) fn wait_copies<const NEWEST: usize>() {
+    let context = current();
+    let arrived = |copies: &(VecDeque<Copy>, usize)| {
+        copies.0.front().is_some_and(|copy| copy.group + NEWEST < copies.1)
+    };
+    loop {
+        let copies = &mut *context.thread().copies.borrow_mut();
+        if !arrived(copies) {
+            return;
+        }
+        let Some(Copy { from, to, .. }) = copies.0.pop_front() else { return };
+        // SAFETY: 16 bytes each, checked when they were asked for; the caller of that promised that they stay.
+        unsafe {
+            shared_access(to.cast::<u128>(), 1, 0, AccessKind::Write, Location::caller());
+            write(context, to.cast::<u128>(), from.cast::<u128>().read());
+        }
+    }
 }
 
 /// What several threads may add to at once in shared memory.

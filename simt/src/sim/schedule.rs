@@ -260,6 +260,7 @@ impl Grid<'_> {
         }
         for t in 0..self.threads {
             slot.coroutines[t] = None;
+            slot.threads[t].copies.take();
             let (context, kernel) = (self.context, self.kernel);
             let thread: *const ThreadInfo = &slot.threads[t];
             let body = move |yielder: &Yielder<u32, Wait>, _: u32| {
@@ -375,6 +376,7 @@ impl Slot {
             linear,
             idx: Vec3 { x: linear % x, y: linear / x % y, z: linear / x / y },
             yielder: Cell::new(ptr::null()),
+            copies: RefCell::default(),
         };
         let warps = threads.div_ceil(32);
         Slot {
