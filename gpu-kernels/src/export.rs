@@ -974,7 +974,7 @@ macro_rules! __tag_body {
         }
     };
     ($op:ty, many, $params:expr) => {
-        $crate::tags::many::<$op>($params)
+        $crate::tags::many::<$op, { $crate::tags::ROWS }>($params)
     };
     ($op:ty, fold, $params:expr) => {
         $crate::tags::fold::<$op>(

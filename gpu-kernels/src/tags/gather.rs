@@ -93,7 +93,7 @@ pub(super) fn bits<A: Plain>(value: A) -> u64 {
 ///
 /// A value had them.
 #[inline(always)]
-unsafe fn of_bits<A: Plain>(bits: u64) -> A {
+pub(super) unsafe fn of_bits<A: Plain>(bits: u64) -> A {
     // SAFETY: the caller's promise.
     unsafe {
         if size_of::<A>() == 4 {
@@ -138,9 +138,11 @@ impl Scale {
     #[inline(always)]
     fn units(&self, value: f64) -> (u64, bool) {
         let moved = value + self.magic;
-        let units = moved.to_bits().wrapping_sub(self.magic.to_bits());
+        // The lower word of the magic number is zero.
+        let upper = ((moved.to_bits() >> 32) as u32).wrapping_sub((self.magic.to_bits() >> 32) as u32);
+        let units = (upper as u64) << 32 | moved.to_bits() as u32 as u64;
         // Of what is too large, or not finite, the exponent differs, and with it the upper word by far more.
-        let small = ((units >> 32) as u32).wrapping_add(self.most) < 2 * self.most;
+        let small = upper.wrapping_add(self.most) < 2 * self.most;
         (units, small & (moved - self.magic == value))
     }
 
@@ -241,6 +243,72 @@ impl<Op: Monoid> Table<'_, Op> {
                     }
                 }
                 _ => self.combine_at(place, value),
+            }
+        }
+    }
+
+    /// Takes those of a strip's values in that are to be `taken`, at once: a lane waits once for what their lower halves carry. What is not
+    /// taken adds nothing to the `spare` slot, as an addition costs less than a branch.
+    ///
+    /// # Safety
+    ///
+    /// Among the block's tags, or spare, which is one of them too.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub(super) unsafe fn put_strip(
+        &self,
+        slots: [u32; STRIP],
+        taken: [bool; STRIP],
+        spare: u32,
+        lane: u32,
+        values: [Op::Acc; STRIP],
+    ) {
+        // SAFETY: the caller's promise; all places have values since a barrier.
+        unsafe {
+            if !matches!(Op::ATOMIC, Atomic::AddFloat) {
+                let mut i = 0;
+                while i < STRIP {
+                    if taken[i] {
+                        self.put::<true>(slots[i], lane, values[i]);
+                    }
+                    i += 1;
+                }
+                return;
+            }
+            let halves = self.small();
+            let (mut place, mut upper, mut lower) = ([0; STRIP], [0; STRIP], [0; STRIP]);
+            let mut strange = false;
+            let mut i = 0;
+            while i < STRIP {
+                let (units, exact) = self.scale.units(f64::from_bits(bits(values[i])));
+                let fixed = taken[i] & exact;
+                place[i] = 2 * self.place(if fixed { slots[i] } else { spare }, lane);
+                (lower[i], upper[i]) = if fixed { (units as u32, (units >> 32) as u32) } else { (0, 0) };
+                strange |= taken[i] & !exact;
+                i += 1;
+            }
+            let before: [u32; STRIP] = core::array::from_fn(|i| halves.fetch_add(place[i], lower[i]));
+            let mut i = 0;
+            while i < STRIP {
+                let carry = before[i].wrapping_add(lower[i]) < lower[i];
+                halves.add(place[i] + 1, upper[i].wrapping_add(carry as u32));
+                i += 1;
+            }
+            if strange {
+                cold_path();
+                let mut i = 0;
+                while i < STRIP {
+                    let float = f64::from_bits(bits(values[i]));
+                    if taken[i] && !self.scale.units(float).1 {
+                        if self.floats {
+                            let floats = self.large().from(self.places as usize).cast::<f64>();
+                            floats.add(self.place(slots[i], lane), float);
+                        } else {
+                            self.put_global(slots[i], values[i]);
+                        }
+                    }
+                    i += 1;
+                }
             }
         }
     }

@@ -457,19 +457,19 @@ unsafe fn copy<T: warpfold_monoid::Plain>(from: Shared<T>, count: usize, to: *mu
 /// # Safety
 ///
 /// Blocks of whole warps, more threads than there are lists; more blocks than there are lists. [`split`] has written the lists, whose room and
-/// parameters these are; [`entry_bytes`] of dynamic shared memory for each tag of a list and copy. The values at `partials` have been
+/// parameters these are; [`entry_bytes`] of dynamic shared memory for each tag of a list, of which there is one copy. The values at `partials` have been
 /// [cleared](super::gather::clear) and are this launch's alone. `top` has room for four words.
 #[inline(always)]
 pub unsafe fn sum<Op: Monoid, const F: usize>(params: &TagParams<Op>, top: Shared<u32>, sums: Shared<u32>) {
     let (op, thread, threads) = (&params.op, thread_idx_x(), block_dim_x());
     let (warp, lane, warps) = (thread / LANES, thread % LANES, threads / LANES);
     let lists = params.lists;
-    let places = params.range << params.copies;
+    let places = params.range;
     let floats = params.floats != 0;
     let bytes = places as usize * entry_bytes::<Op>(floats);
     // SAFETY: the caller's promise.
     let words = unsafe { dynamic_shared::<Word>(bytes.div_ceil(size_of::<Word>())) };
-    let (state, copies) = (params.partials, params.copies);
+    let (state, copies) = (params.partials, 0);
     let mut table = Table { op, state, lowest: 0, words, copies, places, floats, scale: Scale::of(0, 0) };
     grid::wait_for_previous();
     // SAFETY: all threads call, and a barrier follows; what a launch before has noted.
@@ -577,40 +577,49 @@ pub unsafe fn sum<Op: Monoid, const F: usize>(params: &TagParams<Op>, top: Share
         }
         // SAFETY: all lanes are here.
         let all = unsafe { shuffle_idx(FULL, up_to, LANES - 1) };
+        // A lane's strip, as it is read: tags' lower bits, two a word, how many pairs are there, and items.
+        let load = |strip: u32| {
+            // Whose it is: the first piece that ends behind it.
+            let mut owner = 0;
+            let mut step = LANES / 2;
+            while step > 0 {
+                // SAFETY: all lanes are here.
+                let end = unsafe { shuffle_idx(FULL, up_to, owner + step - 1) };
+                owner += if end <= strip { step } else { 0 };
+                step /= 2;
+            }
+            // SAFETY: all lanes are here.
+            let (piece, before) =
+                unsafe { (shuffle_idx(FULL, piece, owner), shuffle_idx(FULL, up_to - strips, owner)) };
+            let (mut low, mut there) = ([0_u32; STRIP / 2], 0);
+            let mut items_of = [warpfold_monoid::zeroed::<Op::Item>(); STRIP];
+            if strip < all {
+                let offset = (strip - before) * STRIP as u32;
+                let at = tile_of(next + owner * warps) as usize * size + ((piece & 0xffff) + offset) as usize;
+                there = (piece >> 16) - offset;
+                // SAFETY: a strip that there is, whose words are aligned as it is.
+                unsafe {
+                    let from = lows.wrapping_add(at).cast::<u32>();
+                    low = global::load_neighbours_with::<NoAllocate, u32, { STRIP / 2 }>(from);
+                    items_of = load_values(items, at as u64);
+                }
+            }
+            (low, there, items_of)
+        };
+        let mut flight: [_; F] = core::array::from_fn(|u| load(u as u32 * LANES + lane));
         let mut row = 0;
         while row < all {
             nounroll();
-            let pairs: [([u32; STRIP], [Op::Item; STRIP]); F] = core::array::from_fn(|u| {
-                let strip = row + u as u32 * LANES + lane;
-                // Whose it is: the first piece that ends behind it.
-                let mut owner = 0;
-                let mut step = LANES / 2;
-                while step > 0 {
-                    // SAFETY: all lanes are here.
-                    let end = unsafe { shuffle_idx(FULL, up_to, owner + step - 1) };
-                    owner += if end <= strip { step } else { 0 };
-                    step /= 2;
-                }
-                // SAFETY: all lanes are here.
-                let (piece, before) =
-                    unsafe { (shuffle_idx(FULL, piece, owner), shuffle_idx(FULL, up_to - strips, owner)) };
-                if strip >= all {
-                    return ([NONE; STRIP], [warpfold_monoid::zeroed::<Op::Item>(); STRIP]);
-                }
-                let offset = (strip - before) * STRIP as u32;
-                let at = tile_of(next + owner * warps) as usize * size + ((piece & 0xffff) + offset) as usize;
-                // SAFETY: a strip that there is; what fills up the last is left out.
-                unsafe {
-                    let low = global::load_neighbours_with::<NoAllocate, u16, STRIP>(lows.wrapping_add(at));
-                    let there = (piece >> 16) - offset;
-                    let slots =
-                        core::array::from_fn(|i| if (i as u32) < there { low[i] as u32 } else { NONE });
-                    (slots, load_values(items, at as u64))
-                }
-            });
             let mut u = 0;
             while u < F {
-                let (slots, items) = pairs[u];
+                let (low, there, items) = flight[u];
+                // Asked for a round before its turn.
+                flight[u] = load(row + F as u32 * LANES + lane);
+                // What fills up the last strip is left out.
+                let slots: [u32; STRIP] = core::array::from_fn(|i| {
+                    let slot = low[i / 2] >> (16 * (i % 2)) & 0xffff;
+                    if (i as u32) < there { slot } else { NONE }
+                });
                 // SAFETY: all lanes are here, and go the same way.
                 unsafe {
                     let (candidate, likes) = liked(slots[0], (row >> 5) % LANES);
@@ -622,22 +631,23 @@ pub unsafe fn sum<Op: Monoid, const F: usize>(params: &TagParams<Op>, top: Share
                         }
                     }
                 }
-                let mut i = 0;
-                while i < STRIP {
-                    let slot = slots[i];
-                    if slot < tags {
-                        if slot == hot {
+                let mut taken = core::array::from_fn(|i| (i as u32) < there);
+                if hot != NONE {
+                    let mut i = 0;
+                    while i < STRIP {
+                        if slots[i] == hot {
                             kept = op.push(kept, items[i], 0);
-                        } else {
-                            // SAFETY: among the block's tags.
-                            unsafe { table.put::<true>(slot, lane, op.lift(items[i], 0)) };
+                            taken[i] = false;
                         }
+                        i += 1;
                     }
-                    i += 1;
                 }
+                let values = items.map(|item| op.lift(item, 0));
+                // SAFETY: among the block's tags; places for a power of two.
+                unsafe { table.put_strip(slots, taken, lane & (params.range - 1), lane, values) };
+                row += LANES;
                 u += 1;
             }
-            row += F as u32 * LANES;
         }
         next += LANES * warps;
     }
