@@ -24,7 +24,7 @@ use warpfold_simt::{
 
 use super::{
     NONE, STRIP, TagParams, Word,
-    gather::{self, LIKES, Scale, Table, bits, bits_beyond, entry_bytes, flush, liked},
+    gather::{self, LIKES, Scale, Table, bits, bits_beyond, flush, liked},
     load_tag, load_values, note_bad, width,
 };
 use crate::block;
@@ -84,6 +84,15 @@ pub const fn serves<Op: Monoid>() -> bool {
 /// Bytes of shared memory that a pair has while it is split.
 pub const fn pair_bytes<Op: Monoid>() -> usize {
     size_of::<Op::Item>() + size_of::<u16>()
+}
+
+/// Bytes that a tag of a list has in a block's table, with or without a value for floats that are out of scale.
+pub const fn entry_bytes<Op: Monoid>(floats: bool) -> usize {
+    if matches!(Op::ATOMIC, Atomic::AddFloat) {
+        3 * size_of::<u32>() + if floats { size_of::<f64>() } else { 0 }
+    } else {
+        size_of::<Op::Acc>()
+    }
 }
 
 /// Places of a tile of so many pairs: each piece begins where a strip does. A multiple of 16 if the tile is.
@@ -470,7 +479,8 @@ pub unsafe fn sum<Op: Monoid, const F: usize>(params: &TagParams<Op>, top: Share
     // SAFETY: the caller's promise.
     let words = unsafe { dynamic_shared::<Word>(bytes.div_ceil(size_of::<Word>())) };
     let (state, copies) = (params.partials, 0);
-    let mut table = Table { op, state, lowest: 0, words, copies, places, floats, scale: Scale::of(0, 0) };
+    let mut table =
+        Table::<Op, true> { op, state, lowest: 0, words, copies, places, floats, scale: Scale::of(0, 0) };
     grid::wait_for_previous();
     // SAFETY: all threads call, and a barrier follows; what a launch before has noted.
     unsafe {
@@ -626,25 +636,24 @@ pub unsafe fn sum<Op: Monoid, const F: usize>(params: &TagParams<Op>, top: Share
                     if candidate < tags && candidate != hot && likes >= LIKES {
                         let before = warp_vote_ballot(FULL, slots[0] == hot).count_ones();
                         if likes > 2 * before {
-                            flush::<Op, true>(&table, hot, &mut kept, lane);
+                            flush::<Op, true, true>(&table, hot, &mut kept, lane);
                             hot = candidate;
                         }
                     }
                 }
-                let mut taken = core::array::from_fn(|i| (i as u32) < there);
-                if hot != NONE {
-                    let mut i = 0;
-                    while i < STRIP {
-                        if slots[i] == hot {
+                let mut i = 0;
+                while i < STRIP {
+                    let slot = slots[i];
+                    if slot < tags {
+                        if slot == hot {
                             kept = op.push(kept, items[i], 0);
-                            taken[i] = false;
+                        } else {
+                            // SAFETY: among the block's tags.
+                            unsafe { table.put::<true>(slot, lane, op.lift(items[i], 0)) };
                         }
-                        i += 1;
                     }
+                    i += 1;
                 }
-                let values = items.map(|item| op.lift(item, 0));
-                // SAFETY: among the block's tags; places for a power of two.
-                unsafe { table.put_strip(slots, taken, lane & (params.range - 1), lane, values) };
                 row += LANES;
                 u += 1;
             }
@@ -653,7 +662,7 @@ pub unsafe fn sum<Op: Monoid, const F: usize>(params: &TagParams<Op>, top: Share
     }
     grid::let_next_start();
     // SAFETY: all lanes are here.
-    unsafe { flush::<Op, true>(&table, hot, &mut kept, lane) };
+    unsafe { flush::<Op, true, true>(&table, hot, &mut kept, lane) };
     sync_threads();
     // SAFETY: all threads call, behind a barrier.
     unsafe { table.add_up(tags, thread) };
