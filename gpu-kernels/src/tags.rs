@@ -20,7 +20,7 @@ use warpfold_simt::{
     hint::{cold_path, nounroll, pinned},
     shared::{Shared, dynamic_shared},
     thread::{block_dim_x, block_idx_x, sync_threads, thread_idx_x},
-    warp::{FULL, shuffle_down, shuffle_idx, sync_warp, warp_vote_all, warp_vote_any, warp_vote_ballot},
+    warp::{FULL, shuffle_down, shuffle_idx, sync_warp, warp_match_any, warp_vote_all, warp_vote_any, warp_vote_ballot},
 };
 
 use crate::export::bounds;
@@ -100,6 +100,9 @@ pub const fn strips<Op: Monoid>() -> usize {
 
 /// Rows whose items a warp takes at once where tags have no columns.
 pub const ROWS: usize = 4;
+
+/// As many tags are told apart bit by bit.
+const MATCHED: u32 = 1024;
 
 /// A tag that is out of range whatever the range.
 const NONE: u32 = u32::MAX;
@@ -561,7 +564,7 @@ pub unsafe fn many<Op: Monoid, const R: usize>(params: &TagParams<Op>) {
     let len = params.chunk.min(params.n - start);
     // The rows from `at` on, all of which are there.
     let load = |at: u64| -> ([u32; R], [Op::Item; R]) {
-        let first = (start + at + lane as u64) as usize;
+        let first = (pinned(chunk) as u64 * params.chunk + at + lane as u64) as usize;
         let row = |u: usize| first + u * LANES as usize;
         // SAFETY: items that there are.
         unsafe {
@@ -572,7 +575,7 @@ pub unsafe fn many<Op: Monoid, const R: usize>(params: &TagParams<Op>) {
         }
     };
     // Where so many items are left, rows are asked for a round before their turn.
-    let early = |left: u64| left >= group as u64 && params.width == width::WORD;
+    let early = |left: u64| left >= group as u64 && pinned(params.width) == width::WORD;
     let mut ahead = ([0; R], [warpfold_monoid::zeroed::<Op::Item>(); R]);
     if early(len) {
         ahead = load(0);
@@ -637,7 +640,7 @@ pub unsafe fn many<Op: Monoid, const R: usize>(params: &TagParams<Op>) {
     }
 
     grid::let_next_start();
-    let mut tag = lane;
+    let mut tag = pinned(lane);
     while tag < tags {
         nounroll();
         let place = tag as usize;
@@ -718,19 +721,28 @@ unsafe fn take_rows<Op: Monoid, const R: usize>(
     mut value: [Op::Acc; R],
     lane: u32,
 ) {
-    // Who differs, bit by bit, of as many as tags have: `match` takes its time for each that differs.
+    // Who has another slot, bit by bit: `match` takes its time for each that differs, and less only than many bits.
     let mut differ = [0_u32; R];
-    let mut bit = 1;
-    while bit < tags {
-        nounroll();
+    if tags > MATCHED {
         let mut u = 0;
         while u < R {
-            let set = slot[u] & bit != 0;
             // SAFETY: all lanes are here.
-            differ[u] |= unsafe { warp_vote_ballot(FULL, set) } ^ if set { FULL } else { 0 };
+            differ[u] = unsafe { !warp_match_any(FULL, slot[u]) };
             u += 1;
         }
-        bit *= 2;
+    } else {
+        let mut bit = 1;
+        while bit < tags {
+            nounroll();
+            let mut u = 0;
+            while u < R {
+                let set = slot[u] & bit != 0;
+                // SAFETY: all lanes are here.
+                differ[u] |= unsafe { warp_vote_ballot(FULL, set) } ^ if set { FULL } else { 0 };
+                u += 1;
+            }
+            bit *= 2;
+        }
     }
     // Of those that have a lane's slot: how many are before it, and behind it, and where the next one is.
     let mut rank = [0_u32; R];

@@ -111,12 +111,7 @@ pub(super) struct Scale {
     magic: f64,
     /// Upper words of so many units are too large, of either sign.
     most: u32,
-    /// Lower bits that few items have, kept [apart](Table): no sum of them is as large as a word.
-    rest: u32,
 }
-
-/// Lower bits that are kept apart, at most.
-const REST_BITS: u32 = 10;
 
 /// Bits of fixed-point items, beyond those that [`MOST_ITEMS`] leave, that sums of so many need.
 #[inline(always)]
@@ -136,11 +131,7 @@ impl Scale {
         // Four times the greatest is below 2^ITEM_BITS units.
         let item_bits = ITEM_BITS - beyond;
         let unit = exponent + 3 - item_bits;
-        Scale {
-            magic: 1.5 * f64::from_bits((unit as u64 + 52) << 52),
-            most: 1 << (item_bits - 32),
-            rest: REST_BITS.saturating_sub(beyond),
-        }
+        Scale { magic: 1.5 * f64::from_bits((unit as u64 + 52) << 52), most: 1 << (item_bits - 32) }
     }
 
     /// The number in units; the flag says whether it is so many, and fewer than 2^ITEM_BITS.
@@ -163,9 +154,8 @@ impl Scale {
     }
 }
 
-/// Where a block gathers values. Sums in fixed point are of 64 bits, or three words `APART`: the lower bits that few items have, the next 32, and
-/// those above, which few additions change. So most take one addition in place of two; but a place takes half as much again.
-pub(super) struct Table<'a, Op: Monoid, const APART: bool> {
+/// Where a block gathers values.
+pub(super) struct Table<'a, Op: Monoid> {
     pub(super) op: &'a Op,
     /// Those of all tags.
     pub(super) state: *mut Op::Acc,
@@ -182,22 +172,7 @@ pub(super) struct Table<'a, Op: Monoid, const APART: bool> {
     pub(super) scale: Scale,
 }
 
-impl<Op: Monoid, const APART: bool> Table<'_, Op, APART> {
-    const WORDS: bool = APART && matches!(Op::ATOMIC, Atomic::AddFloat);
-
-    /// The words of sums that are kept apart, of which each part has as many as there are places: behind floats, which are longer.
-    #[inline(always)]
-    fn parts(&self) -> Shared<u32> {
-        self.small().from(if self.floats { 2 * self.places as usize } else { 0 })
-    }
-
-    /// Numbers that are out of scale.
-    #[inline(always)]
-    fn beside(&self) -> Shared<f64> {
-        // SAFETY: plain data; what is read as one type has been written as it.
-        unsafe { self.large().from(if APART { 0 } else { self.places as usize }).cast() }
-    }
-
+impl<Op: Monoid> Table<'_, Op> {
     #[inline(always)]
     fn small(&self) -> Shared<u32> {
         // SAFETY: plain data; what is read as one type has been written as it.
@@ -257,11 +232,11 @@ impl<Op: Monoid, const APART: bool> Table<'_, Op, APART> {
                     let float = f64::from_bits(bits(value));
                     let (units, exact) = self.scale.units(float);
                     if exact {
-                        self.add_units(place, units);
+                        self.large().add(place, units);
                     } else {
                         cold_path();
                         if self.floats {
-                            self.beside().add(place, float);
+                            self.large().from(self.places as usize).cast::<f64>().add(place, float);
                         } else {
                             self.put_global(slot, value);
                         }
@@ -272,50 +247,72 @@ impl<Op: Monoid, const APART: bool> Table<'_, Op, APART> {
         }
     }
 
-    /// Adds so many units.
+    /// Takes those of some values in that are to be `taken`, at once: a lane waits once for what their lower halves carry. What is not
+    /// taken adds nothing to the `spare` slot, as an addition costs less than a branch.
     ///
     /// # Safety
     ///
-    /// There is that place, and it has a value.
+    /// Among the block's tags, or spare, which is one of them too.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn add_units(&self, place: usize, units: u64) {
-        // SAFETY: the caller's promise.
+    pub(super) unsafe fn put_some<const N: usize>(
+        &self,
+        slots: [u32; N],
+        taken: [bool; N],
+        spare: u32,
+        lane: u32,
+        values: [Op::Acc; N],
+    ) {
+        // SAFETY: the caller's promise; all places have values since a barrier.
         unsafe {
-            if !Self::WORDS {
-                self.large().add(place, units);
+            if !matches!(Op::ATOMIC, Atomic::AddFloat) {
+                let mut i = 0;
+                while i < N {
+                    if taken[i] {
+                        self.put::<true>(slots[i], lane, values[i]);
+                    }
+                    i += 1;
+                }
                 return;
             }
-            let (parts, places) = (self.parts(), self.places as usize);
-            let rest = units as u32 & ((1 << self.scale.rest) - 1);
-            let above = (units as i64 >> self.scale.rest) as u64;
-            let (middle, upper) = (above as u32, (above >> 32) as u32);
-            let before = parts.fetch_add(place, middle);
-            if rest != 0 {
-                parts.from(2 * places).add(place, rest);
+            let halves = self.small();
+            let (mut place, mut upper, mut lower) = ([0; N], [0; N], [0; N]);
+            let mut strange = false;
+            let mut i = 0;
+            while i < N {
+                let (units, exact) = self.scale.units(f64::from_bits(bits(values[i])));
+                let fixed = taken[i] & exact;
+                place[i] = 2 * self.place(if fixed { slots[i] } else { spare }, lane);
+                (lower[i], upper[i]) = if fixed { (units as u32, (units >> 32) as u32) } else { (0, 0) };
+                strange |= taken[i] & !exact;
+                i += 1;
             }
-            let upper = upper.wrapping_add((before.wrapping_add(middle) < middle) as u32);
-            if upper != 0 {
-                parts.from(places).add(place, upper);
+            let before: [u32; N] = core::array::from_fn(|i| halves.fetch_add(place[i], lower[i]));
+            let mut i = 0;
+            while i < N {
+                let carry = ((before[i] as u64 + lower[i] as u64) >> 32) as u32;
+                halves.add(place[i] + 1, upper[i].wrapping_add(carry));
+                i += 1;
             }
-        }
-    }
-
-    /// How many units there are.
-    ///
-    /// # Safety
-    ///
-    /// There is that place, behind a barrier.
-    #[inline(always)]
-    unsafe fn units(&self, place: usize) -> u64 {
-        // SAFETY: the caller's promise.
-        unsafe {
-            if !Self::WORDS {
-                return self.large().read(place);
+            if strange {
+                cold_path();
+                let mut i = 0;
+                while i < N {
+                    // Asked again: registers are too few to keep what was found.
+                    let bits = bits(values[i]);
+                    let bits = (pinned((bits >> 32) as u32) as u64) << 32 | bits as u32 as u64;
+                    let float = f64::from_bits(bits);
+                    if taken[i] && !self.scale.units(float).1 {
+                        if self.floats {
+                            let floats = self.large().from(self.places as usize).cast::<f64>();
+                            floats.add(self.place(slots[i], lane), float);
+                        } else {
+                            self.put_global(slots[i], values[i]);
+                        }
+                    }
+                    i += 1;
+                }
             }
-            let (parts, places) = (self.parts(), self.places as usize);
-            let above = (parts.read(places + place) as u64) << 32 | parts.read(place) as u64;
-            (above << self.scale.rest).wrapping_add(parts.read(2 * places + place) as u64)
         }
     }
 
@@ -384,17 +381,6 @@ impl<Op: Monoid, const APART: bool> Table<'_, Op, APART> {
     /// All threads of the block call; a barrier follows.
     #[inline(always)]
     pub(super) unsafe fn fill(&self, thread: u32) {
-        if Self::WORDS {
-            let words = (if self.floats { 5 } else { 3 }) * self.places;
-            let mut word = thread;
-            while word < words {
-                nounroll();
-                // SAFETY: a word of the table. All bits of nothing are zero.
-                unsafe { self.small().write(word as usize, 0) };
-                word += block_dim_x();
-            }
-            return;
-        }
         let floats = matches!(Op::ATOMIC, Atomic::AddFloat);
         let nothing = bits(self.op.identity());
         let places = if self.floats { 2 * self.places } else { self.places };
@@ -439,9 +425,9 @@ impl<Op: Monoid, const APART: bool> Table<'_, Op, APART> {
                     }
                 };
                 if matches!(Op::ATOMIC, Atomic::AddFloat) {
-                    units = units.wrapping_add(self.units(place));
+                    units = units.wrapping_add(self.large().read(place));
                     if self.floats {
-                        sum = self.op.combine(sum, of_bits(self.beside().read(place).to_bits()));
+                        sum = self.op.combine(sum, read(self.places as usize + place));
                     }
                 } else {
                     sum = self.op.combine(sum, read(place));
@@ -567,8 +553,7 @@ pub unsafe fn gather<Op: Monoid, const SHARED: bool, const F: usize>(
     // SAFETY: the caller's promise.
     let words = unsafe { dynamic_shared::<Word>(if SHARED { bytes.div_ceil(size_of::<Word>()) } else { 0 }) };
     let (state, copies) = (params.partials, params.copies);
-    let mut table =
-        Table::<Op, false> { op, state, lowest, words, copies, places, floats, scale: Scale::of(0, 0) };
+    let mut table = Table { op, state, lowest, words, copies, places, floats, scale: Scale::of(0, 0) };
     if !SHARED && params.lists > 0 {
         // Most often there is nothing to do here.
         grid::let_next_start();
@@ -649,7 +634,7 @@ pub unsafe fn gather<Op: Monoid, const SHARED: bool, const F: usize>(
                 if candidate < tags && candidate != hot && likes >= LIKES {
                     let before = warp_vote_ballot(FULL, slots[0] == hot).count_ones();
                     if likes > 2 * before {
-                        flush::<Op, SHARED, false>(&table, hot, &mut kept, lane);
+                        flush::<Op, SHARED>(&table, hot, &mut kept, lane);
                         hot = candidate;
                     }
                 }
@@ -687,7 +672,7 @@ pub unsafe fn gather<Op: Monoid, const SHARED: bool, const F: usize>(
     }
     grid::let_next_start();
     // SAFETY: all lanes are here.
-    unsafe { flush::<Op, SHARED, false>(&table, hot, &mut kept, lane) };
+    unsafe { flush::<Op, SHARED>(&table, hot, &mut kept, lane) };
     if SHARED {
         sync_threads();
         // SAFETY: all threads call, behind a barrier.
@@ -715,8 +700,8 @@ pub(super) unsafe fn liked(slot: u32, turn: u32) -> (u32, u32) {
 ///
 /// All lanes of the warp call, with the same tag.
 #[inline(always)]
-pub(super) unsafe fn flush<Op: Monoid, const SHARED: bool, const APART: bool>(
-    table: &Table<'_, Op, APART>,
+pub(super) unsafe fn flush<Op: Monoid, const SHARED: bool>(
+    table: &Table<'_, Op>,
     hot: u32,
     kept: &mut Op::Acc,
     lane: u32,

@@ -24,7 +24,7 @@ use warpfold_simt::{
 
 use super::{
     NONE, STRIP, TagParams, Word,
-    gather::{self, LIKES, Scale, Table, bits, bits_beyond, flush, liked},
+    gather::{self, LIKES, Scale, Table, bits, bits_beyond, entry_bytes, flush, liked},
     load_tag, load_values, note_bad, width,
 };
 use crate::block;
@@ -86,15 +86,6 @@ pub const fn pair_bytes<Op: Monoid>() -> usize {
     size_of::<Op::Item>() + size_of::<u16>()
 }
 
-/// Bytes that a tag of a list has in a block's table, with or without a value for floats that are out of scale.
-pub const fn entry_bytes<Op: Monoid>(floats: bool) -> usize {
-    if matches!(Op::ATOMIC, Atomic::AddFloat) {
-        3 * size_of::<u32>() + if floats { size_of::<f64>() } else { 0 }
-    } else {
-        size_of::<Op::Acc>()
-    }
-}
-
 /// Places of a tile of so many pairs: each piece begins where a strip does. A multiple of 16 if the tile is.
 #[inline(always)]
 pub const fn tile_places(tile: u64, lists: u64) -> u64 {
@@ -126,11 +117,17 @@ impl Lists {
     #[inline(always)]
     pub const fn of(lists: u64, tiles: u64, tile: u64, item: u64) -> Lists {
         let choice = 4 * lists;
-        let pieces = (choice + 4).next_multiple_of(256);
+        let pieces = Lists::pieces(lists);
         let items = pieces + (4 * lists * tiles).next_multiple_of(256);
         let places = tiles * tile_places(tile, lists);
         let lows = items + (places * item).next_multiple_of(256);
         Lists { lengths: 0, choice, pieces, items, lows, bytes: lows + 2 * places }
+    }
+
+    /// Where pieces are noted.
+    #[inline(always)]
+    const fn pieces(lists: u64) -> u64 {
+        (4 * lists + 4).next_multiple_of(256)
     }
 
     #[inline(always)]
@@ -479,8 +476,7 @@ pub unsafe fn sum<Op: Monoid, const F: usize>(params: &TagParams<Op>, top: Share
     // SAFETY: the caller's promise.
     let words = unsafe { dynamic_shared::<Word>(bytes.div_ceil(size_of::<Word>())) };
     let (state, copies) = (params.partials, 0);
-    let mut table =
-        Table::<Op, true> { op, state, lowest: 0, words, copies, places, floats, scale: Scale::of(0, 0) };
+    let mut table = Table { op, state, lowest: 0, words, copies, places, floats, scale: Scale::of(0, 0) };
     grid::wait_for_previous();
     // SAFETY: all threads call, and a barrier follows; what a launch before has noted.
     unsafe {
@@ -565,16 +561,20 @@ pub unsafe fn sum<Op: Monoid, const F: usize>(params: &TagParams<Op>, top: Share
     let (mut hot, mut kept) = (NONE, op.identity());
     let size = tile_places(params.chunk, lists as u64) as usize;
     let mut next = warp;
-    while next < tiles {
+    while tile_of(next) < params.chunks {
         nounroll();
         // Each lane looks at a piece. The strips of all of them are shared among the lanes, one after the other.
-        let mine = next + lane * warps;
+        let tile = tile_of(next + lane * warps);
         let mut piece = 0;
-        if mine < tiles {
+        if tile < params.chunks {
+            // Where it is noted is not kept from round to round: registers are too few.
+            let first = pinned(list) as usize * params.chunks as usize;
+            let from = params.present.wrapping_add(Lists::pieces(pinned(lists) as u64) as usize).cast::<u32>();
             // SAFETY: a piece that there is.
-            piece = unsafe { global::load(pieces.wrapping_add(tile_of(mine) as usize)) };
+            piece = unsafe { global::load(from.cast_const().wrapping_add(first + tile as usize)) };
         }
-        let strips = (piece >> 16).div_ceil(STRIP as u32);
+        // At least one, so that no two of them end at one place.
+        let strips = (piece >> 16).div_ceil(STRIP as u32).max(1);
         let mut up_to = strips;
         let mut distance = 1;
         while distance < LANES {
@@ -587,26 +587,31 @@ pub unsafe fn sum<Op: Monoid, const F: usize>(params: &TagParams<Op>, top: Share
         }
         // SAFETY: all lanes are here.
         let all = unsafe { shuffle_idx(FULL, up_to, LANES - 1) };
+        // Where the piece's strips would begin, and end in pairs, if those of all pieces had one number after the other.
+        let before = up_to - strips;
+        let home = tile as u64 * size as u64 + (piece & 0xffff) as u64;
+        let home = ((home / STRIP as u64) as u32).wrapping_sub(before);
+        let end = (piece >> 16) + STRIP as u32 * before;
+        // How many pieces end before the row that is asked for next.
+        let mut ended = 0;
         // A lane's strip, as it is read: tags' lower bits, two a word, how many pairs are there, and items.
-        let load = |strip: u32| {
-            // Whose it is: the first piece that ends behind it.
-            let mut owner = 0;
-            let mut step = LANES / 2;
-            while step > 0 {
-                // SAFETY: all lanes are here.
-                let end = unsafe { shuffle_idx(FULL, up_to, owner + step - 1) };
-                owner += if end <= strip { step } else { 0 };
-                step /= 2;
-            }
+        let mut load = |row: u32| {
+            let strip = row + lane;
+            let place = up_to.wrapping_sub(row);
             // SAFETY: all lanes are here.
-            let (piece, before) =
-                unsafe { (shuffle_idx(FULL, piece, owner), shuffle_idx(FULL, up_to - strips, owner)) };
+            let ends = unsafe {
+                warp_reduce(FULL, if place < LANES { 1 << place } else { 0_u32 }, WarpReductionOp::Or)
+            };
+            let owner = (ended + (ends & (2_u32 << lane).wrapping_sub(1)).count_ones()) % LANES;
+            ended += ends.count_ones();
+            // SAFETY: all lanes are here.
+            let (home, end) = unsafe { (shuffle_idx(FULL, home, owner), shuffle_idx(FULL, end, owner)) };
             let (mut low, mut there) = ([0_u32; STRIP / 2], 0);
             let mut items_of = [warpfold_monoid::zeroed::<Op::Item>(); STRIP];
-            if strip < all {
-                let offset = (strip - before) * STRIP as u32;
-                let at = tile_of(next + owner * warps) as usize * size + ((piece & 0xffff) + offset) as usize;
-                there = (piece >> 16) - offset;
+            // A piece without pairs has a strip, too.
+            if strip < all && end > STRIP as u32 * strip {
+                there = end - STRIP as u32 * strip;
+                let at = home.wrapping_add(strip) as usize * STRIP;
                 // SAFETY: a strip that there is, whose words are aligned as it is.
                 unsafe {
                     let from = lows.wrapping_add(at).cast::<u32>();
@@ -616,7 +621,7 @@ pub unsafe fn sum<Op: Monoid, const F: usize>(params: &TagParams<Op>, top: Share
             }
             (low, there, items_of)
         };
-        let mut flight: [_; F] = core::array::from_fn(|u| load(u as u32 * LANES + lane));
+        let mut flight: [_; F] = core::array::from_fn(|u| load(u as u32 * LANES));
         let mut row = 0;
         while row < all {
             nounroll();
@@ -624,35 +629,47 @@ pub unsafe fn sum<Op: Monoid, const F: usize>(params: &TagParams<Op>, top: Share
             while u < F {
                 let (low, there, items) = flight[u];
                 // Asked for a round before its turn.
-                flight[u] = load(row + F as u32 * LANES + lane);
+                flight[u] = load(row + F as u32 * LANES);
                 // What fills up the last strip is left out.
-                let slots: [u32; STRIP] = core::array::from_fn(|i| {
-                    let slot = low[i / 2] >> (16 * (i % 2)) & 0xffff;
-                    if (i as u32) < there { slot } else { NONE }
-                });
+                let slots: [u32; STRIP] = core::array::from_fn(|i| low[i / 2] >> (16 * (i % 2)) & 0xffff);
+                let mut taken: [bool; STRIP] = core::array::from_fn(|i| (i as u32) < there);
+                let first = if taken[0] { slots[0] } else { NONE };
                 // SAFETY: all lanes are here, and go the same way.
                 unsafe {
-                    let (candidate, likes) = liked(slots[0], (row >> 5) % LANES);
+                    let (candidate, likes) = liked(first, (row >> 5) % LANES);
                     if candidate < tags && candidate != hot && likes >= LIKES {
-                        let before = warp_vote_ballot(FULL, slots[0] == hot).count_ones();
+                        let before = warp_vote_ballot(FULL, first == hot).count_ones();
                         if likes > 2 * before {
-                            flush::<Op, true, true>(&table, hot, &mut kept, lane);
+                            flush::<Op, true>(&table, hot, &mut kept, lane);
                             hot = candidate;
                         }
                     }
                 }
+                if hot != NONE {
+                    let mut i = 0;
+                    while i < STRIP {
+                        if taken[i] & (slots[i] == hot) {
+                            kept = op.push(kept, items[i], 0);
+                            taken[i] = false;
+                        }
+                        i += 1;
+                    }
+                }
+                let spare = lane & (params.range - 1);
                 let mut i = 0;
                 while i < STRIP {
-                    let slot = slots[i];
-                    if slot < tags {
-                        if slot == hot {
-                            kept = op.push(kept, items[i], 0);
-                        } else {
-                            // SAFETY: among the block's tags.
-                            unsafe { table.put::<true>(slot, lane, op.lift(items[i], 0)) };
-                        }
-                    }
-                    i += 1;
+                    let values = [op.lift(items[i], 0), op.lift(items[i + 1], 0)];
+                    // SAFETY: among the block's tags; places for a power of two.
+                    unsafe {
+                        table.put_some(
+                            [slots[i], slots[i + 1]],
+                            [taken[i], taken[i + 1]],
+                            spare,
+                            lane,
+                            values,
+                        )
+                    };
+                    i += 2;
                 }
                 row += LANES;
                 u += 1;
@@ -662,7 +679,7 @@ pub unsafe fn sum<Op: Monoid, const F: usize>(params: &TagParams<Op>, top: Share
     }
     grid::let_next_start();
     // SAFETY: all lanes are here.
-    unsafe { flush::<Op, true, true>(&table, hot, &mut kept, lane) };
+    unsafe { flush::<Op, true>(&table, hot, &mut kept, lane) };
     sync_threads();
     // SAFETY: all threads call, behind a barrier.
     unsafe { table.add_up(tags, thread) };

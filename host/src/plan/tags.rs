@@ -96,13 +96,11 @@ impl TagPlan {
     fn split<Op: Monoid>(n: u64, k: u64, facts: &DeviceFacts) -> Option<Result<TagPlan, Error>> {
         let multiprocessors = (facts.multiprocessors as u64).max(1);
         let most = (facts.most_shared_bytes_per_block as u64).saturating_sub(partition::STATIC_BYTES as u64);
-        let (entry, wide) =
-            (partition::entry_bytes::<Op>(false) as u64, partition::entry_bytes::<Op>(true) as u64);
-        let gathered = gather::entry_bytes::<Op>(false) as u64;
+        let (entry, wide) = (gather::entry_bytes::<Op>(false) as u64, gather::entry_bytes::<Op>(true) as u64);
         let worth = n >= WORTH_SPLITTING * multiprocessors && n / 4 >= k && n <= MOST_SPLIT;
         let tile = partition::tile::<Op>();
-        let swept = if gathered <= 4 { MOST_RANGES } else { MOST_LONG_RANGES };
-        if !partition::serves::<Op>() || !worth || k * gathered <= swept * most {
+        let swept = if entry <= 4 { MOST_RANGES } else { MOST_LONG_RANGES };
+        if !partition::serves::<Op>() || !worth || k * entry <= swept * most {
             return None;
         }
         // Tables with places for numbers out of scale, if lists are not too many then.
