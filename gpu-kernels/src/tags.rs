@@ -20,7 +20,10 @@ use warpfold_simt::{
     hint::{cold_path, nounroll, pinned},
     shared::{Shared, dynamic_shared},
     thread::{block_dim_x, block_idx_x, sync_threads, thread_idx_x},
-    warp::{FULL, shuffle_down, shuffle_idx, sync_warp, warp_match_any, warp_vote_all, warp_vote_any, warp_vote_ballot},
+    warp::{
+        FULL, shuffle_down, shuffle_idx, sync_warp, warp_match_any, warp_vote_all, warp_vote_any,
+        warp_vote_ballot,
+    },
 };
 
 use crate::export::bounds;
@@ -98,8 +101,10 @@ pub const fn strips<Op: Monoid>() -> usize {
     if size_of::<Op::Item>() <= 4 { 4 } else { 2 }
 }
 
-/// Rows whose items a warp takes at once where tags have no columns.
-pub const ROWS: usize = 4;
+/// Rows whose items a warp takes at once where tags have no columns, as the kernel's `R`: as many as registers allow.
+pub const fn rows<Op: Monoid>() -> usize {
+    if size_of::<Op::Item>() <= 4 { 4 } else { 3 }
+}
 
 /// As many tags are told apart bit by bit.
 const MATCHED: u32 = 1024;
@@ -136,6 +141,11 @@ pub const THREADS: u32 = 256;
 /// registers for it.
 pub const fn launch_bounds<Op: Monoid>() -> u32 {
     if size_of::<Op::Acc>() <= 8 { THREADS | 3 << 16 } else { bounds::<Op>(THREADS) }
+}
+
+/// The same for [`many`]: fewer registers, as it waits less for memory than for what it computes.
+pub const fn many_bounds<Op: Monoid>() -> u32 {
+    if size_of::<Op::Acc>() <= 8 { THREADS | 4 << 16 } else { bounds::<Op>(THREADS) }
 }
 
 /// A tag as an index: what is negative, or needs more than 32 bits, is beyond all tags.
@@ -434,7 +444,14 @@ unsafe fn take_strip<Op: Monoid>(
 
 /// An item pushed onto a value, if there `is` one.
 #[inline(always)]
-fn pushed<Op: Monoid>(op: &Op, value: Op::Acc, is: bool, lifted: Op::Acc, item: Op::Item, index: u64) -> Op::Acc {
+fn pushed<Op: Monoid>(
+    op: &Op,
+    value: Op::Acc,
+    is: bool,
+    lifted: Op::Acc,
+    item: Op::Item,
+    index: u64,
+) -> Op::Acc {
     // On a GPU also onto what stands where nothing is: nobody reads what comes of it.
     let pushed = if is | cfg!(target_arch = "nvptx64") { op.push(value, item, index) } else { lifted };
     if is { pushed } else { lifted }
@@ -564,7 +581,7 @@ pub unsafe fn many<Op: Monoid, const R: usize>(params: &TagParams<Op>) {
     let len = params.chunk.min(params.n - start);
     // The rows from `at` on, all of which are there.
     let load = |at: u64| -> ([u32; R], [Op::Item; R]) {
-        let first = (pinned(chunk) as u64 * params.chunk + at + lane as u64) as usize;
+        let first = (start + at + lane as u64) as usize;
         let row = |u: usize| first + u * LANES as usize;
         // SAFETY: items that there are.
         unsafe {
@@ -589,7 +606,8 @@ pub unsafe fn many<Op: Monoid, const R: usize>(params: &TagParams<Op>) {
         let (mut number, mut item) = ahead;
         if !early(len - at) {
             // The last item stands in for those that are not there.
-            let place = |u: usize| start + at + (u as u32 * LANES + lane).min(left - 1) as u64;
+            let first = pinned(chunk) as u64 * params.chunk + at;
+            let place = |u: usize| first + (u as u32 * LANES + lane).min(left - 1) as u64;
             // SAFETY: items that there are.
             unsafe {
                 number = core::array::from_fn(|u| load_tag(params.tags, params.width, place(u)));
