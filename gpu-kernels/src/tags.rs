@@ -575,9 +575,6 @@ pub unsafe fn many<Op: Monoid, const R: usize>(params: &TagParams<Op>) {
 
     let group = R as u32 * LANES;
     let start = chunk as u64 * params.chunk;
-    if start >= params.n {
-        return;
-    }
     let len = params.chunk.min(params.n - start);
     // The rows from `at` on, all of which are there.
     let load = |at: u64| -> ([u32; R], [Op::Item; R]) {
@@ -693,7 +690,7 @@ unsafe fn take_one<Op: Monoid, const R: usize>(
             // SAFETY: all lanes are here.
             let other = unsafe { shuffle_down(FULL, value[u], distance) };
             // On a GPU all lanes do, and nobody reads what comes of it in the others.
-            if lane % (2 * distance) == 0 || cfg!(target_arch = "nvptx64") {
+            if lane.is_multiple_of(2 * distance) || cfg!(target_arch = "nvptx64") {
                 value[u] = op.combine(value[u], other);
             }
             u += 1;
