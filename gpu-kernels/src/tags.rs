@@ -759,8 +759,8 @@ unsafe fn take_rows<Op: Monoid, const R: usize>(
             bit *= 2;
         }
     }
-    // Of those that have a lane's slot: how many are before it, and behind it, and where the next one is.
-    let mut rank = [0_u32; R];
+    // Of those that have a lane's slot: whether it is the first, how many are behind it, and where the next one is.
+    let mut first = [false; R];
     let mut behind = [0_u32; R];
     let mut next = [0_u32; R];
     let mut most = 0;
@@ -769,13 +769,14 @@ unsafe fn take_rows<Op: Monoid, const R: usize>(
         // SAFETY: all lanes are here.
         let peers = unsafe { warp_vote_ballot(FULL, mine[u]) } & !differ[u];
         let above = peers & (u32::MAX - 1) << lane;
-        rank[u] = if mine[u] { (peers & !(u32::MAX << lane)).count_ones() } else { u32::MAX };
+        first[u] = mine[u] & (peers & !(u32::MAX << lane) == 0);
         behind[u] = if mine[u] { above.count_ones() } else { 0 };
         next[u] = above.trailing_zeros() % LANES;
         most = if behind[u] > most { behind[u] } else { most };
         u += 1;
     }
-    // They combine pairwise, neighbours first: every second one takes the next one's value, every fourth that of the second next, and so on.
+    // They combine pairwise, neighbours first: each takes the next one's value, then that of the second next, and so on. What comes of it is read of
+    // every second one, then of every fourth: of the others it does no harm, and costs nothing.
     let mut distance = 1;
     // SAFETY: all lanes are here.
     while unsafe { warp_vote_any(FULL, most >= distance) } {
@@ -784,7 +785,7 @@ unsafe fn take_rows<Op: Monoid, const R: usize>(
         while u < R {
             // SAFETY: all lanes are here.
             let other = unsafe { shuffle_idx(FULL, value[u], next[u]) };
-            if rank[u] & (2 * distance - 1) == 0 && behind[u] >= distance {
+            if behind[u] >= distance {
                 value[u] = op.combine(value[u], other);
             }
             // SAFETY: all lanes are here.
@@ -795,7 +796,7 @@ unsafe fn take_rows<Op: Monoid, const R: usize>(
     }
     let mut u = 0;
     while u < R {
-        if rank[u] == 0 {
+        if first[u] {
             let place = slot[u] as usize;
             // SAFETY: the warp's own; a place for each such lane, and barriers between rows.
             unsafe {
