@@ -57,9 +57,10 @@ impl Guarded {
 
 fn tags_of(n: usize, k: u64, seed: u64) -> Vec<i32> {
     let mut random = Random::new(seed);
-    // Some tags often, most seldom, some never.
+    // Some tags often, most seldom, some never, and now and then rows of one.
     (0..n)
-        .map(|_| match random.below(8) {
+        .map(|i| match random.below(8) {
+            _ if i / 160 % 8 == 7 => (k / 2) as i32,
             0 => 0,
             1 => (k - 1) as i32,
             2 => (random.below(k.min(3))) as i32,

@@ -972,6 +972,9 @@ macro_rules! __tag_bounds {
     ($op:ty, sum) => {
         $crate::tags::partition::SUM_THREADS | 1 << 16
     };
+    ($op:ty, many) => {
+        $crate::tags::many_bounds::<$op>()
+    };
     ($op:ty, runs) => {
         $crate::scan::runs::run_bounds::<i32, $op>()
     };
@@ -996,7 +999,7 @@ macro_rules! __tag_body {
         }
     };
     ($op:ty, many, $params:expr) => {
-        $crate::tags::many::<$op>($params)
+        $crate::tags::many::<$op, { $crate::tags::rows::<$op>() }>($params)
     };
     ($op:ty, fold, $params:expr) => {
         $crate::tags::fold::<$op>(
@@ -1039,7 +1042,7 @@ macro_rules! __tag_body {
     };
     ($op:ty, sum, $params:expr) => {
         if const { $crate::tags::partition::serves::<$op>() } {
-            $crate::tags::partition::sum::<$op, { $crate::tags::partition::IN_FLIGHT }>(
+            $crate::tags::partition::sum::<$op, { $crate::tags::partition::in_flight::<$op>() }>(
                 $params,
                 $crate::simt::shared!([u32; 4]),
                 $crate::simt::shared!([u32; $crate::block::SHARED]),

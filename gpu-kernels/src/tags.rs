@@ -10,17 +10,20 @@
 //! values of are [`sorted`].
 
 use warpfold_monoid::{
-    Monoid, Plain,
+    Atomic, Monoid, Plain,
     keyed::{FOLD_LANES, LANES, TAG_STRIP, table_bytes},
 };
 use warpfold_simt::{
     atomic::{self, Gpu, Relaxed},
     global::{self, hint::NoAllocate},
     grid,
-    hint::{cold_path, nounroll},
+    hint::{cold_path, nounroll, pinned},
     shared::{Shared, dynamic_shared},
     thread::{block_dim_x, block_idx_x, sync_threads, thread_idx_x},
-    warp::{FULL, shuffle_down, shuffle_idx, sync_warp, warp_vote_any, warp_vote_ballot},
+    warp::{
+        FULL, shuffle_down, shuffle_idx, sync_warp, warp_match_any, warp_vote_all, warp_vote_any,
+        warp_vote_ballot,
+    },
 };
 
 use crate::export::bounds;
@@ -98,8 +101,13 @@ pub const fn strips<Op: Monoid>() -> usize {
     if size_of::<Op::Item>() <= 4 { 4 } else { 2 }
 }
 
-/// Rows whose items a warp has in flight where tags have no columns.
-const ROWS: usize = 4;
+/// Rows whose items a warp takes at once where tags have no columns, as the kernel's `R`: as many as registers allow.
+pub const fn rows<Op: Monoid>() -> usize {
+    if size_of::<Op::Item>() <= 4 { 4 } else { 3 }
+}
+
+/// As many tags are told apart bit by bit.
+const MATCHED: u32 = 1024;
 
 /// A tag that is out of range whatever the range.
 const NONE: u32 = u32::MAX;
@@ -133,6 +141,11 @@ pub const THREADS: u32 = 256;
 /// registers for it.
 pub const fn launch_bounds<Op: Monoid>() -> u32 {
     if size_of::<Op::Acc>() <= 8 { THREADS | 3 << 16 } else { bounds::<Op>(THREADS) }
+}
+
+/// The same for [`many`]: fewer registers, as it waits less for memory than for what it computes.
+pub const fn many_bounds<Op: Monoid>() -> u32 {
+    if size_of::<Op::Acc>() <= 8 { THREADS | 4 << 16 } else { bounds::<Op>(THREADS) }
 }
 
 /// A tag as an index: what is negative, or needs more than 32 bits, is beyond all tags.
@@ -236,9 +249,9 @@ pub unsafe fn few<Op: Monoid, const F: usize>(params: &TagParams<Op>) {
     let mut tag = 0;
     while tag < params.range {
         nounroll();
-        // Never combined; read where nothing else may be, so that no read waits for a branch.
+        // Read where nothing else may be, so that no read waits for a branch, and combined only if it is neutral.
         // SAFETY: the lane's own column.
-        unsafe { column.write((tag * LANES) as usize, op.identity()) };
+        unsafe { column.write((tag * LANES) as usize, start_of(op)) };
         tag += 1;
     }
 
@@ -261,51 +274,54 @@ pub unsafe fn few<Op: Monoid, const F: usize>(params: &TagParams<Op>) {
                 core::array::from_fn(|s| global::load(params.values.wrapping_add(place(s) as usize))),
             )
         };
-        let here = core::array::from_fn(|s| (tags[s] < k) & ((s as u32) < there));
         // SAFETY: the lane's own column.
-        unsafe { take_strip(op, column, seen, tags, here, items, params.base + index) };
-        if let Some(s) = (0..STRIP).find(|&s| (s as u32) < there && tags[s] >= k) {
-            cold_path();
-            // SAFETY: the caller's promise.
-            unsafe { note_bad(params.first_bad, params.base + index + s as u64) };
-        }
+        unsafe { take_some(params, column, seen, tags, items, there, index) };
     };
     let tags_aligned = params.tags.addr().is_multiple_of(16);
     let values_aligned = params.values.addr().is_multiple_of(16);
-    let at_once =
-        if tags_aligned && values_aligned && params.width == width::WORD { F as u64 * row } else { u64::MAX };
+    // Rows whose strips are all there. Chunks are whole rows, and so their vectors are aligned as the first is.
+    let whole =
+        if tags_aligned && values_aligned && params.width == width::WORD { len - len % row } else { 0 };
     let mut at = 0;
-    while at + mine < len {
-        nounroll();
-        if at_once <= len && at <= len - at_once {
-            // SAFETY: strips that there are. Chunks are whole rows, and so their vectors are aligned as the first is.
-            let (tags, items) = unsafe {
-                let tags: [[u32; STRIP]; F] = core::array::from_fn(|u| {
-                    let from = params.tags.cast::<u32>().wrapping_add((first + at + u as u64 * row) as usize);
-                    global::load_neighbours_with::<NoAllocate, u32, STRIP>(from)
-                });
-                let items: [[Op::Item; STRIP]; F] =
-                    core::array::from_fn(|u| load_values(params.values, first + at + u as u64 * row));
-                (tags, items)
-            };
-            // One question for all that are in flight: nearly always no tag is out of range.
-            let most = tags.iter().flatten().fold(0, |most, &tag| if tag > most { tag } else { most });
-            if most < k {
-                let mut u = 0;
-                while u < F {
-                    let index = params.base + first + at + u as u64 * row;
-                    // SAFETY: the lane's own column.
-                    unsafe {
-                        let index = params.base + index;
-                        take_strip(op, column, &mut seen, tags[u], [true; STRIP], items[u], index);
+    if whole > 0 {
+        // The last row stands in for those behind it.
+        let load = |at: u64| {
+            let from = first + at.min(whole - row);
+            // SAFETY: strips that there are.
+            unsafe {
+                let tags = params.tags.cast::<u32>().wrapping_add(from as usize);
+                let tags = global::load_neighbours_with::<NoAllocate, u32, STRIP>(tags);
+                (tags, load_values(params.values, from))
+            }
+        };
+        // Each strip is asked for as another is taken in, a round before its turn: tags that are looked at before values are asked for
+        // would have a warp wait for memory twice.
+        let mut strips: [_; F] = core::array::from_fn(|u| load(u as u64 * row));
+        while at < whole {
+            nounroll();
+            let mut u = 0;
+            while u < F {
+                let (tags, items) = strips[u];
+                let most = tags.iter().fold(0, |most, &tag| if tag > most { tag } else { most });
+                // SAFETY: the lane's own column.
+                unsafe {
+                    if (most < k) & (at < whole) {
+                        take_strip(op, column, &mut seen, tags, items, params.base + first + at);
+                    } else {
+                        cold_path();
+                        let there = if at < whole { STRIP as u32 } else { 0 };
+                        take_some(params, column, &mut seen, tags, items, there, first + at);
                     }
-                    u += 1;
                 }
-                at += at_once;
-                continue;
+                strips[u] = load(at + F as u64 * row);
+                at += row;
+                u += 1;
             }
         }
-        cold_path();
+        at = whole;
+    }
+    while at + mine < len {
+        nounroll();
         slowly(&mut seen, at);
         at += row;
     }
@@ -322,8 +338,11 @@ pub unsafe fn few<Op: Monoid, const F: usize>(params: &TagParams<Op>) {
         });
         let mut t = 0;
         while t < ABREAST {
+            let differs =
+                const { starts_neutral::<Op>() } && gather::bits(values[t]) != gather::bits(start_of(op));
+            let seen = differs | (seen >> (tag + t as u32).min(k - 1) & 1 != 0);
             // SAFETY: all lanes are here.
-            has[t] = unsafe { warp_vote_ballot(FULL, seen >> (tag + t as u32).min(k - 1) & 1 != 0) };
+            has[t] = unsafe { warp_vote_ballot(FULL, seen) };
             t += 1;
         }
         let mut there = has;
@@ -351,53 +370,131 @@ pub unsafe fn few<Op: Monoid, const F: usize>(params: &TagParams<Op>) {
     }
 }
 
-/// Takes those of a strip's items that are `here`, of which the first has `index`, into a lane's column, in order; `seen` has a bit
-/// for each tag that has a value there.
+/// Does a column start with a value that what is combined with it leaves as it is, to the bit?
+const fn starts_neutral<Op: Monoid>() -> bool {
+    matches!(Op::ATOMIC, Atomic::AddFloat) && size_of::<Op::Acc>() == size_of::<f64>()
+}
+
+/// What stands in a column before anything is: of sums of floats the negative zero.
+#[inline(always)]
+fn start_of<Op: Monoid>(op: &Op) -> Op::Acc {
+    if const { starts_neutral::<Op>() } {
+        // SAFETY: these accumulators are an `f64`.
+        unsafe { gather::of_bits((-0.0_f64).to_bits()) }
+    } else {
+        op.identity()
+    }
+}
+
+/// Takes a strip's items, of which the first has `index`, into a lane's column, in order; `seen` has a bit for each tag that has a value
+/// there, unless that [differs](start_of) from what stood there first.
 ///
 /// # Safety
 ///
-/// The tags of what is here are less than the column's.
+/// The tags are less than the column's.
 #[inline(always)]
 unsafe fn take_strip<Op: Monoid>(
     op: &Op,
     column: Shared<Op::Acc>,
     seen: &mut u64,
     tags: [u32; STRIP],
-    here: [bool; STRIP],
     items: [Op::Item; STRIP],
     index: u64,
 ) {
-    let slot: [u32; STRIP] = core::array::from_fn(|s| if here[s] { tags[s] } else { 0 });
+    let place = |s: usize| tags[s] as usize * LANES as usize;
     // All read before any is written, so that they wait together; what a strip's own item changes goes from register to register.
     // SAFETY: the lane's own column.
-    let old: [Op::Acc; STRIP] = core::array::from_fn(|s| unsafe { column.read((slot[s] * LANES) as usize) });
+    let old: [Op::Acc; STRIP] = core::array::from_fn(|s| unsafe { column.read(place(s)) });
     let mut new = old;
+    let lifted: [Op::Acc; STRIP] = core::array::from_fn(|s| op.lift(items[s], index + s as u64));
+    if const { starts_neutral::<Op>() } {
+        // Only what is neutral itself may leave no trace.
+        let start = gather::bits(start_of(op));
+        let traceless = |s: usize| gather::bits(lifted[s]) == start;
+        if traceless(0) | traceless(1) | traceless(2) | traceless(3) {
+            cold_path();
+            *seen |= 1 << tags[0] | 1 << tags[1] | 1 << tags[2] | 1 << tags[3];
+        }
+    }
     let mut s = 0;
     while s < STRIP {
         // Conditions choose between values that are there already: a branch here would cost more than they do.
         let mut value = old[s];
         let mut earlier = 0;
         while earlier < s {
-            value = if here[earlier] & (slot[earlier] == slot[s]) { new[earlier] } else { value };
+            value = if tags[earlier] == tags[s] { new[earlier] } else { value };
             earlier += 1;
         }
-        let index = index + s as u64;
-        let has = here[s] & (*seen >> slot[s] & 1 != 0);
-        let lifted = op.lift(items[s], index);
-        // On a GPU also onto the identity, which stands where nothing is: nobody reads what comes of it.
-        let pushed =
-            if has | cfg!(target_arch = "nvptx64") { op.push(value, items[s], index) } else { lifted };
-        new[s] = if has { pushed } else { lifted };
-        *seen |= (here[s] as u64) << slot[s];
+        new[s] = if const { starts_neutral::<Op>() } {
+            op.push(value, items[s], index + s as u64)
+        } else {
+            let has = *seen >> tags[s] & 1 != 0;
+            *seen |= 1 << tags[s];
+            pushed(op, value, has, lifted[s], items[s], index + s as u64)
+        };
         s += 1;
     }
     let mut s = 0;
     while s < STRIP {
-        if here[s] {
-            // SAFETY: as above.
-            unsafe { column.write((slot[s] * LANES) as usize, new[s]) };
+        // SAFETY: as above.
+        unsafe { column.write(place(s), new[s]) };
+        s += 1;
+    }
+}
+
+/// An item pushed onto a value, if there `is` one.
+#[inline(always)]
+fn pushed<Op: Monoid>(
+    op: &Op,
+    value: Op::Acc,
+    is: bool,
+    lifted: Op::Acc,
+    item: Op::Item,
+    index: u64,
+) -> Op::Acc {
+    // On a GPU also onto what stands where nothing is: nobody reads what comes of it.
+    let pushed = if is | cfg!(target_arch = "nvptx64") { op.push(value, item, index) } else { lifted };
+    if is { pushed } else { lifted }
+}
+
+/// As [`take_strip`], of the first `there` items those whose tags are in range, and notes the first other.
+///
+/// # Safety
+///
+/// As there, and for [`note_bad`].
+#[inline(always)]
+unsafe fn take_some<Op: Monoid>(
+    params: &TagParams<Op>,
+    column: Shared<Op::Acc>,
+    seen: &mut u64,
+    tags: [u32; STRIP],
+    items: [Op::Item; STRIP],
+    there: u32,
+    index: u64,
+) {
+    let (op, index) = (&params.op, params.base + index);
+    let mut s = 0;
+    let mut bad = STRIP;
+    while s < STRIP {
+        if (s as u32) < there {
+            if tags[s] < params.k {
+                let (place, index) = (tags[s] as usize * LANES as usize, index + s as u64);
+                let lifted = op.lift(items[s], index);
+                // SAFETY: the lane's own column.
+                unsafe {
+                    let has = const { starts_neutral::<Op>() } || *seen >> tags[s] & 1 != 0;
+                    column.write(place, pushed(op, column.read(place), has, lifted, items[s], index));
+                }
+                *seen |= 1 << tags[s];
+            } else {
+                bad = if s < bad { s } else { bad };
+            }
         }
         s += 1;
+    }
+    if bad < STRIP {
+        // SAFETY: the caller's promise.
+        unsafe { note_bad(params.first_bad, index + bad as u64) };
     }
 }
 
@@ -442,13 +539,13 @@ unsafe fn put_partial<Op: Monoid>(params: &TagParams<Op>, tag: u32, chunk: u32, 
     }
 }
 
-/// Reduces chunks of items with any number of tags, a warp for each chunk and range of tags.
+/// Reduces chunks of items with any number of tags, a warp for each chunk and range of tags, which has the items of `R` rows in flight.
 ///
 /// # Safety
 ///
 /// As for [`few`], but that the operator need not commute.
 #[inline(always)]
-pub unsafe fn many<Op: Monoid>(params: &TagParams<Op>) {
+pub unsafe fn many<Op: Monoid, const R: usize>(params: &TagParams<Op>) {
     grid::wait_for_previous();
     let (op, thread) = (&params.op, thread_idx_x());
     let (warp, lane) = (thread / LANES, thread % LANES);
@@ -476,120 +573,89 @@ pub unsafe fn many<Op: Monoid>(params: &TagParams<Op>) {
     // SAFETY: all lanes are here.
     unsafe { sync_warp(FULL) };
 
-    let bits = 32 - (tags.max(1) - 1).leading_zeros();
+    let group = R as u32 * LANES;
     let start = chunk as u64 * params.chunk;
     let len = params.chunk.min(params.n - start);
+    // The rows from `at` on, all of which are there.
+    let load = |at: u64| -> ([u32; R], [Op::Item; R]) {
+        let first = (start + at + lane as u64) as usize;
+        let row = |u: usize| first + u * LANES as usize;
+        // SAFETY: items that there are.
+        unsafe {
+            (
+                core::array::from_fn(|u| global::load(params.tags.cast::<u32>().wrapping_add(row(u)))),
+                core::array::from_fn(|u| global::load(params.values.wrapping_add(row(u)))),
+            )
+        }
+    };
+    // Where so many items are left, rows are asked for a round before their turn.
+    let early = |left: u64| left >= group as u64 && pinned(params.width) == width::WORD;
+    let mut ahead = ([0; R], [warpfold_monoid::zeroed::<Op::Item>(); R]);
+    if early(len) {
+        ahead = load(0);
+    }
     let mut at = 0;
     while at < len {
         nounroll();
-        let index: [u64; ROWS] = core::array::from_fn(|u| start + at + (u as u32 * LANES + lane) as u64);
-        let end = start + len;
-        // All asked for before any is used; the last item stands in for those that are not there.
-        // SAFETY: items that there are.
-        let (number, item): ([u32; ROWS], [Op::Item; ROWS]) = unsafe {
-            (
-                if params.width == width::WORD {
-                    core::array::from_fn(|u| load_tag(params.tags, width::WORD, index[u].min(end - 1)))
-                } else {
-                    core::array::from_fn(|u| load_tag(params.tags, params.width, index[u].min(end - 1)))
-                },
-                core::array::from_fn(|u| {
-                    global::load(params.values.wrapping_add(index[u].min(end - 1) as usize))
-                }),
-            )
-        };
-        // Those that have the same tag; lanes that have none here are alone.
-        let mut slot = [0_u32; ROWS];
-        let mut mine = [false; ROWS];
-        let mut peers = [0_u32; ROWS];
-        let mut rank = [0_u32; ROWS];
-        let mut value: [Op::Acc; ROWS] = core::array::from_fn(|_| op.identity());
-        let mut again = false;
+        // What is computed from it is not kept from round to round: registers are too few.
+        let lane = pinned(lane);
+        let left = (len - at).min(group as u64) as u32;
+        let (mut number, mut item) = ahead;
+        if !early(len - at) {
+            // The last item stands in for those that are not there.
+            let first = pinned(chunk) as u64 * params.chunk + at;
+            let place = |u: usize| first + (u as u32 * LANES + lane).min(left - 1) as u64;
+            // SAFETY: items that there are.
+            unsafe {
+                number = core::array::from_fn(|u| load_tag(params.tags, params.width, place(u)));
+                item = core::array::from_fn(|u| global::load(params.values.wrapping_add(place(u) as usize)));
+            }
+        } else if early(len - at - group as u64) {
+            ahead = load(at + group as u64);
+        }
+        let mut slot = [0_u32; R];
+        let mut mine = [false; R];
+        let mut value: [Op::Acc; R] = core::array::from_fn(|_| op.identity());
+        let mut strange = false;
         let mut u = 0;
-        while u < ROWS {
-            let there = index[u] < end;
+        while u < R {
+            let place = u as u32 * LANES + lane;
             slot[u] = number[u].wrapping_sub(lowest);
-            mine[u] = there && number[u] >= lowest && slot[u] < tags;
-            if there && number[u] >= params.k && range == 0 {
-                // SAFETY: the caller's promise.
-                unsafe { note_bad(params.first_bad, params.base + index[u]) };
-            }
-            // SAFETY: all lanes are here.
-            peers[u] = unsafe { warp_vote_ballot(FULL, mine[u]) };
-            if mine[u] {
-                value[u] = op.lift(item[u], params.base + index[u]);
+            mine[u] = (place < left) & (slot[u] < tags);
+            strange |= !mine[u];
+            if mine[u] | cfg!(target_arch = "nvptx64") {
+                value[u] = op.lift(item[u], params.base + start + at + place as u64);
             }
             u += 1;
         }
-        // Bit by bit, of as many as tags have: `match` takes its time for each that differs.
-        let mut bit = 0;
-        while bit < bits {
-            nounroll();
+        if strange && range == 0 {
+            cold_path();
             let mut u = 0;
-            while u < ROWS {
-                let set = slot[u] >> bit & 1 != 0;
-                // SAFETY: all lanes are here.
-                let others = unsafe { warp_vote_ballot(FULL, set) };
-                peers[u] &= if set { others } else { !others };
-                u += 1;
-            }
-            bit += 1;
-        }
-        let mut u = 0;
-        while u < ROWS {
-            rank[u] = if mine[u] { (peers[u] & ((1 << lane) - 1)).count_ones() } else { 0 };
-            again |= rank[u] > 0;
-            u += 1;
-        }
-        // They combine pairwise, neighbours first: of those left, each that has an even number takes the next one's value, and
-        // those with odd numbers are out.
-        let first: [bool; ROWS] = core::array::from_fn(|u| mine[u] && rank[u] == 0);
-        let mut left = peers;
-        // SAFETY: all lanes are here.
-        while unsafe { warp_vote_any(FULL, again) } {
-            nounroll();
-            again = false;
-            let mut u = 0;
-            while u < ROWS {
-                let above = left[u] & !((2_u32 << lane).wrapping_sub(1));
-                let next = if above != 0 { above.trailing_zeros() } else { lane };
-                // SAFETY: all lanes are here.
-                let other = unsafe { shuffle_idx(FULL, value[u], next) };
-                let in_play = left[u] >> lane & 1 != 0;
-                let even = in_play && rank[u] & 1 == 0;
-                if even && above != 0 && mine[u] {
-                    value[u] = op.combine(value[u], other);
+            while u < R {
+                let place = pinned(u as u32 * LANES) + lane;
+                if place < left && number[u] >= params.k {
+                    let start = pinned(chunk) as u64 * params.chunk;
+                    // SAFETY: the caller's promise.
+                    unsafe { note_bad(params.first_bad, params.base + start + at + place as u64) };
+                    break;
                 }
-                // SAFETY: all lanes are here.
-                left[u] &= unsafe { warp_vote_ballot(FULL, even) };
-                rank[u] >>= 1;
-                again |= even && rank[u] > 0;
                 u += 1;
             }
         }
-        let mut u = 0;
-        while u < ROWS {
-            if first[u] {
-                let place = slot[u] as usize;
-                // SAFETY: the warp's own; a place for each such lane, and barriers between rows.
-                unsafe {
-                    if has.read(place) != 0 {
-                        value[u] = op.combine(values.read(place), value[u]);
-                    } else {
-                        has.write(place, 1);
-                    }
-                    values.write(place, value[u]);
-                }
+        // SAFETY: all lanes are here, and go the same way; the warp's own table.
+        unsafe {
+            let one = shuffle_idx(FULL, slot[0], 0);
+            if warp_vote_all(FULL, !strange & slot.iter().fold(true, |same, &slot| same & (slot == one))) {
+                take_one(op, values, has, one as usize, value, lane);
+            } else {
+                take_rows(op, values, has, tags, slot, mine, value, lane);
             }
-            // SAFETY: all lanes are here.
-            unsafe { sync_warp(FULL) };
-            u += 1;
         }
-        at += (ROWS as u32 * LANES) as u64;
+        at += group as u64;
     }
 
     grid::let_next_start();
-    let mut tag = lane;
+    let mut tag = pinned(lane);
     while tag < tags {
         nounroll();
         let place = tag as usize;
@@ -600,6 +666,151 @@ pub unsafe fn many<Op: Monoid>(params: &TagParams<Op>) {
             put_partial(params, lowest + tag, chunk, has, value);
         }
         tag += LANES;
+    }
+}
+
+/// Takes rows in whose items all have one tag, in order.
+///
+/// # Safety
+///
+/// All lanes of the warp call; the tag has a place in its table.
+#[inline(always)]
+unsafe fn take_one<Op: Monoid, const R: usize>(
+    op: &Op,
+    values: Shared<Op::Acc>,
+    has: Shared<u8>,
+    place: usize,
+    mut value: [Op::Acc; R],
+    lane: u32,
+) {
+    let mut distance = 1;
+    while distance < LANES {
+        let mut u = 0;
+        while u < R {
+            // SAFETY: all lanes are here.
+            let other = unsafe { shuffle_down(FULL, value[u], distance) };
+            // On a GPU all lanes do, and nobody reads what comes of it in the others.
+            if lane.is_multiple_of(2 * distance) || cfg!(target_arch = "nvptx64") {
+                value[u] = op.combine(value[u], other);
+            }
+            u += 1;
+        }
+        distance *= 2;
+    }
+    if lane == 0 {
+        // SAFETY: the warp's own, between barriers.
+        unsafe {
+            let mut all = value[0];
+            if has.read(place) != 0 {
+                all = op.combine(values.read(place), all);
+            } else {
+                has.write(place, 1);
+            }
+            let mut u = 1;
+            while u < R {
+                all = op.combine(all, value[u]);
+                u += 1;
+            }
+            values.write(place, all);
+        }
+    }
+    // SAFETY: all lanes are here.
+    unsafe { sync_warp(FULL) };
+}
+
+/// Takes rows in, one after the other: those of a row's items that are `mine` and have the same slot combine pairwise, and the first of their lanes
+/// adds what they have to the slot's value.
+///
+/// # Safety
+///
+/// All lanes of the warp call; the slots of what is `mine` are less than `tags`, which have places in its table.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+unsafe fn take_rows<Op: Monoid, const R: usize>(
+    op: &Op,
+    values: Shared<Op::Acc>,
+    has: Shared<u8>,
+    tags: u32,
+    slot: [u32; R],
+    mine: [bool; R],
+    mut value: [Op::Acc; R],
+    lane: u32,
+) {
+    // Who has another slot, bit by bit: `match` takes its time for each that differs, and less only than many bits.
+    let mut differ = [0_u32; R];
+    if tags > MATCHED {
+        let mut u = 0;
+        while u < R {
+            // SAFETY: all lanes are here.
+            differ[u] = unsafe { !warp_match_any(FULL, slot[u]) };
+            u += 1;
+        }
+    } else {
+        let mut bit = 1;
+        while bit < tags {
+            nounroll();
+            let mut u = 0;
+            while u < R {
+                let set = slot[u] & bit != 0;
+                // SAFETY: all lanes are here.
+                differ[u] |= unsafe { warp_vote_ballot(FULL, set) } ^ if set { FULL } else { 0 };
+                u += 1;
+            }
+            bit *= 2;
+        }
+    }
+    // Of those that have a lane's slot: whether it is the first, how many are behind it, and where the next one is.
+    let mut first = [false; R];
+    let mut behind = [0_u32; R];
+    let mut next = [0_u32; R];
+    let mut most = 0;
+    let mut u = 0;
+    while u < R {
+        // SAFETY: all lanes are here.
+        let peers = unsafe { warp_vote_ballot(FULL, mine[u]) } & !differ[u];
+        let above = peers & (u32::MAX - 1) << lane;
+        first[u] = mine[u] & (peers & !(u32::MAX << lane) == 0);
+        behind[u] = if mine[u] { above.count_ones() } else { 0 };
+        next[u] = above.trailing_zeros() % LANES;
+        most = if behind[u] > most { behind[u] } else { most };
+        u += 1;
+    }
+    // They combine pairwise, neighbours first: each takes the next one's value, then that of the second next, and so on. What comes of it is read of
+    // every second one, then of every fourth: of the others it does no harm, and costs nothing.
+    let mut distance = 1;
+    // SAFETY: all lanes are here.
+    while unsafe { warp_vote_any(FULL, most >= distance) } {
+        nounroll();
+        let mut u = 0;
+        while u < R {
+            // SAFETY: all lanes are here.
+            let other = unsafe { shuffle_idx(FULL, value[u], next[u]) };
+            if behind[u] >= distance {
+                value[u] = op.combine(value[u], other);
+            }
+            // SAFETY: all lanes are here.
+            next[u] = unsafe { shuffle_idx(FULL, next[u], next[u]) };
+            u += 1;
+        }
+        distance *= 2;
+    }
+    let mut u = 0;
+    while u < R {
+        if first[u] {
+            let place = slot[u] as usize;
+            // SAFETY: the warp's own; a place for each such lane, and barriers between rows.
+            unsafe {
+                if has.read(place) != 0 {
+                    value[u] = op.combine(values.read(place), value[u]);
+                } else {
+                    has.write(place, 1);
+                }
+                values.write(place, value[u]);
+            }
+        }
+        // SAFETY: all lanes are here.
+        unsafe { sync_warp(FULL) };
+        u += 1;
     }
 }
 

@@ -254,9 +254,10 @@ where
     for &k in ks {
         for &n in sizes {
             let mut next = random(k * 1_000_003 + n as u64);
-            // Some of each tag, many of one, some of none.
+            // Some of each tag, many of one, some of none, and now and then rows of one.
             let tags: Vec<i64> = (0..n + skip)
-                .map(|_| match next() % 8 {
+                .map(|i| match next() % 8 {
+                    _ if i / 160 % 4 == 3 => k as i64 / 2,
                     0 => 0,
                     1 if k > 2 => k as i64 - 1,
                     _ => (next() as u64 % k) as i64,
@@ -289,6 +290,38 @@ fn few_tags_have_columns() {
     check_tags(Bytes::default(), &[1, 2, 16, 63, 64], &sizes, 0);
     check_tags(grouping::<Triple, true, 3>(), &[7], &[130, 5000], 3);
     check_tags(Sum::<u32>::new(), &[5], &[2100, 4097], 1);
+}
+
+/// A lane's sums start at a negative zero, which is neutral and no result of nothing.
+#[test]
+fn few_tags_of_floats_and_out_of_range() {
+    let op = Fast(Sum::<f32>::new());
+    let mut next = random(8);
+    // Of the third tag there are negative zeros alone, of the fourth zeros of both signs, of the last nothing. Whole rows, which are
+    // read by vectors.
+    let mut tags: Vec<i64> = (0..31 * 128).map(|_| (next() % 6) as i64).collect();
+    let values: Vec<f32> = tags
+        .iter()
+        .map(|&tag| match (tag, next()) {
+            (2, _) => -0.0,
+            (3, number) => [0.0, -0.0][number as usize % 2],
+            (_, number) => number as i32 as f32,
+        })
+        .collect();
+    for (at, bad) in [(3967, 7), (2050, u32::MAX), (1000, 7), (513, 9), (2, 7), (0, 8)] {
+        for engine in [Engine::cpu(), sim(Schedule::Concurrent { seed: at })] {
+            let words: Vec<u32> = tags.iter().map(|&tag| tag as u32).collect();
+            let bits = |sums: Vec<f32>| sums.into_iter().map(f32::to_bits).collect::<Vec<_>>();
+            let expected = bits(tag_oracle(&op, 7, &tags, &values));
+            assert_eq!((expected[2], expected[6]), ((-0.0_f32).to_bits(), 0));
+            let sums = engine.by_tag(op, 7).unwrap().ignore_out_of_range();
+            assert_eq!(bits(sums.reduce(&words, &values).unwrap()), expected);
+        }
+        tags[at as usize] = bad as i64;
+        let words: Vec<u32> = tags.iter().map(|&tag| tag as u32).collect();
+        let error = sim(Schedule::default()).by_tag(op, 7).unwrap().reduce(&words, &values).unwrap_err();
+        assert_eq!(error, Error::TagOutOfRange { index: at, tag: bad.into(), tags: 7 });
+    }
 }
 
 impl<T, const C: bool, const W: usize> Default for Grouping<T, C, W> {

@@ -360,7 +360,7 @@ fn tagged_sinks_add_batch_by_batch() {
         let mut start = 0;
         for cut in [0, 1, 40, 3000, 959, 5000] {
             let items = &all[start..start + cut];
-            let tags: Vec<u16> = (start..start + cut).map(|i| (mix(i as u64 ^ k) % k) as u16).collect();
+            let tags: Vec<u32> = (start..start + cut).map(|i| (mix(i as u64 ^ k) % k) as u32).collect();
             // A tag with one item only shows its index and its order among batches.
             cpu.push(&tags, items).unwrap();
             sim.push(&tags, items).unwrap();

@@ -189,7 +189,7 @@ pub enum Atomic {
     Combine,
     /// They are integers, and combining is adding, which wraps.
     Add,
-    /// They are `f64`, and combining is adding.
+    /// They are `f64`, and combining is adding; so is pushing, of what lifting gives.
     AddFloat,
 }
 

@@ -93,7 +93,7 @@ pub(super) fn bits<A: Plain>(value: A) -> u64 {
 ///
 /// A value had them.
 #[inline(always)]
-unsafe fn of_bits<A: Plain>(bits: u64) -> A {
+pub(super) unsafe fn of_bits<A: Plain>(bits: u64) -> A {
     // SAFETY: the caller's promise.
     unsafe {
         if size_of::<A>() == 4 {
@@ -138,9 +138,11 @@ impl Scale {
     #[inline(always)]
     fn units(&self, value: f64) -> (u64, bool) {
         let moved = value + self.magic;
-        let units = moved.to_bits().wrapping_sub(self.magic.to_bits());
+        // The lower word of the magic number is zero.
+        let upper = ((moved.to_bits() >> 32) as u32).wrapping_sub((self.magic.to_bits() >> 32) as u32);
+        let units = (upper as u64) << 32 | moved.to_bits() as u32 as u64;
         // Of what is too large, or not finite, the exponent differs, and with it the upper word by far more.
-        let small = ((units >> 32) as u32).wrapping_add(self.most) < 2 * self.most;
+        let small = upper.wrapping_add(self.most) < 2 * self.most;
         (units, small & (moved - self.magic == value))
     }
 

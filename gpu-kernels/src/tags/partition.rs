@@ -69,8 +69,11 @@ const LOOKS: usize = 8;
 /// How far on it looks for the same tag: at the strip of the last lane, if as few as are worth it have one tag.
 const APART: u64 = (LIKES as u64 - 1) * STRIP as u64;
 
-/// Strips that a thread which sums has in flight.
-pub const IN_FLIGHT: usize = 2;
+/// Strips that a thread which sums has in flight beside the one that it takes in: two took 154 in place of 149 microseconds where values are floats, and
+/// 112 in place of 132 where they are integers, which need fewer instructions (`benches/record/h200/2026-11-29-tags-skew.csv`).
+pub const fn in_flight<Op: Monoid>() -> usize {
+    if matches!(Op::ATOMIC, Atomic::AddFloat) || size_of::<Op::Item>() > 4 { 1 } else { 2 }
+}
 
 /// Are pairs of this operator split? Positions do not travel with them. Where values are combined, global memory is as fast, because
 /// most change nothing there.
@@ -117,11 +120,17 @@ impl Lists {
     #[inline(always)]
     pub const fn of(lists: u64, tiles: u64, tile: u64, item: u64) -> Lists {
         let choice = 4 * lists;
-        let pieces = (choice + 4).next_multiple_of(256);
+        let pieces = Lists::pieces(lists);
         let items = pieces + (4 * lists * tiles).next_multiple_of(256);
         let places = tiles * tile_places(tile, lists);
         let lows = items + (places * item).next_multiple_of(256);
         Lists { lengths: 0, choice, pieces, items, lows, bytes: lows + 2 * places }
+    }
+
+    /// Where pieces are noted.
+    #[inline(always)]
+    const fn pieces(lists: u64) -> u64 {
+        (4 * lists + 4).next_multiple_of(256)
     }
 
     #[inline(always)]
@@ -457,19 +466,19 @@ unsafe fn copy<T: warpfold_monoid::Plain>(from: Shared<T>, count: usize, to: *mu
 /// # Safety
 ///
 /// Blocks of whole warps, more threads than there are lists; more blocks than there are lists. [`split`] has written the lists, whose room and
-/// parameters these are; [`entry_bytes`] of dynamic shared memory for each tag of a list and copy. The values at `partials` have been
+/// parameters these are; [`entry_bytes`] of dynamic shared memory for each tag of a list, of which there is one copy. The values at `partials` have been
 /// [cleared](super::gather::clear) and are this launch's alone. `top` has room for four words.
 #[inline(always)]
 pub unsafe fn sum<Op: Monoid, const F: usize>(params: &TagParams<Op>, top: Shared<u32>, sums: Shared<u32>) {
     let (op, thread, threads) = (&params.op, thread_idx_x(), block_dim_x());
     let (warp, lane, warps) = (thread / LANES, thread % LANES, threads / LANES);
     let lists = params.lists;
-    let places = params.range << params.copies;
+    let places = params.range;
     let floats = params.floats != 0;
     let bytes = places as usize * entry_bytes::<Op>(floats);
     // SAFETY: the caller's promise.
     let words = unsafe { dynamic_shared::<Word>(bytes.div_ceil(size_of::<Word>())) };
-    let (state, copies) = (params.partials, params.copies);
+    let (state, copies) = (params.partials, 0);
     let mut table = Table { op, state, lowest: 0, words, copies, places, floats, scale: Scale::of(0, 0) };
     grid::wait_for_previous();
     // SAFETY: all threads call, and a barrier follows; what a launch before has noted.
@@ -553,18 +562,24 @@ pub unsafe fn sum<Op: Monoid, const F: usize>(params: &TagParams<Op>, top: Share
     }
 
     let (mut hot, mut kept) = (NONE, op.identity());
-    let size = tile_places(params.chunk, lists as u64) as usize;
     let mut next = warp;
-    while next < tiles {
+    while tile_of(next) < params.chunks {
         nounroll();
         // Each lane looks at a piece. The strips of all of them are shared among the lanes, one after the other.
-        let mine = next + lane * warps;
+        let tile = tile_of(next + lane * warps);
         let mut piece = 0;
-        if mine < tiles {
+        if tile < params.chunks {
+            // Where it is noted is not kept from round to round: registers are too few.
+            let first = pinned(list) as usize * params.chunks as usize;
+            let from = params
+                .present
+                .wrapping_add(Lists::pieces(pinned(params.lists) as u64) as usize)
+                .cast::<u32>();
             // SAFETY: a piece that there is.
-            piece = unsafe { global::load(pieces.wrapping_add(tile_of(mine) as usize)) };
+            piece = unsafe { global::load(from.cast_const().wrapping_add(first + tile as usize)) };
         }
-        let strips = (piece >> 16).div_ceil(STRIP as u32);
+        // At least one, so that no two of them end at one place.
+        let strips = (piece >> 16).div_ceil(STRIP as u32).max(1);
         let mut up_to = strips;
         let mut distance = 1;
         while distance < LANES {
@@ -577,45 +592,57 @@ pub unsafe fn sum<Op: Monoid, const F: usize>(params: &TagParams<Op>, top: Share
         }
         // SAFETY: all lanes are here.
         let all = unsafe { shuffle_idx(FULL, up_to, LANES - 1) };
+        // Where the piece's strips would begin, and end in pairs, if those of all pieces had one number after the other.
+        let before = up_to - strips;
+        let size = tile_places(params.chunk, pinned(params.lists) as u64);
+        let home = tile as u64 * size + (piece & 0xffff) as u64;
+        let home = ((home / STRIP as u64) as u32).wrapping_sub(before);
+        let end = (piece >> 16) + STRIP as u32 * before;
+        // How many pieces end before the row that is asked for next.
+        let mut ended = 0;
+        // A lane's strip, as it is read: tags' lower bits, two a word, how many pairs are there, and items.
+        let mut load = |row: u32| {
+            let strip = row + lane;
+            let place = up_to.wrapping_sub(row);
+            // SAFETY: all lanes are here.
+            let ends = unsafe {
+                warp_reduce(FULL, if place < LANES { 1 << place } else { 0_u32 }, WarpReductionOp::Or)
+            };
+            let owner = (ended + (ends & (2_u32 << lane).wrapping_sub(1)).count_ones()) % LANES;
+            ended += ends.count_ones();
+            // SAFETY: all lanes are here.
+            let (home, end) = unsafe { (shuffle_idx(FULL, home, owner), shuffle_idx(FULL, end, owner)) };
+            let (mut low, mut there) = ([0_u32; STRIP / 2], 0);
+            let mut items_of = [warpfold_monoid::zeroed::<Op::Item>(); STRIP];
+            // A piece without pairs has a strip, too.
+            if strip < all && end > STRIP as u32 * strip {
+                there = end - STRIP as u32 * strip;
+                let at = home.wrapping_add(strip) as usize * STRIP;
+                // SAFETY: a strip that there is, whose words are aligned as it is.
+                unsafe {
+                    let from = lows.wrapping_add(at).cast::<u32>();
+                    low = global::load_neighbours_with::<NoAllocate, u32, { STRIP / 2 }>(from);
+                    items_of = load_values(items, at as u64);
+                }
+            }
+            (low, there, items_of)
+        };
+        let mut flight: [_; F] = core::array::from_fn(|u| load(u as u32 * LANES));
         let mut row = 0;
         while row < all {
             nounroll();
-            let pairs: [([u32; STRIP], [Op::Item; STRIP]); F] = core::array::from_fn(|u| {
-                let strip = row + u as u32 * LANES + lane;
-                // Whose it is: the first piece that ends behind it.
-                let mut owner = 0;
-                let mut step = LANES / 2;
-                while step > 0 {
-                    // SAFETY: all lanes are here.
-                    let end = unsafe { shuffle_idx(FULL, up_to, owner + step - 1) };
-                    owner += if end <= strip { step } else { 0 };
-                    step /= 2;
-                }
-                // SAFETY: all lanes are here.
-                let (piece, before) =
-                    unsafe { (shuffle_idx(FULL, piece, owner), shuffle_idx(FULL, up_to - strips, owner)) };
-                if strip >= all {
-                    return ([NONE; STRIP], [warpfold_monoid::zeroed::<Op::Item>(); STRIP]);
-                }
-                let offset = (strip - before) * STRIP as u32;
-                let at = tile_of(next + owner * warps) as usize * size + ((piece & 0xffff) + offset) as usize;
-                // SAFETY: a strip that there is; what fills up the last is left out.
-                unsafe {
-                    let low = global::load_neighbours_with::<NoAllocate, u16, STRIP>(lows.wrapping_add(at));
-                    let there = (piece >> 16) - offset;
-                    let slots =
-                        core::array::from_fn(|i| if (i as u32) < there { low[i] as u32 } else { NONE });
-                    (slots, load_values(items, at as u64))
-                }
-            });
             let mut u = 0;
             while u < F {
-                let (slots, items) = pairs[u];
+                let (low, there, items) = flight[u];
+                // Asked for a round before its turn.
+                flight[u] = load(row + F as u32 * LANES);
+                let slots: [u32; STRIP] = core::array::from_fn(|i| low[i / 2] >> (16 * (i % 2)) & 0xffff);
+                let first = if there > 0 { slots[0] } else { NONE };
                 // SAFETY: all lanes are here, and go the same way.
                 unsafe {
-                    let (candidate, likes) = liked(slots[0], (row >> 5) % LANES);
+                    let (candidate, likes) = liked(first, (row >> 5) % LANES);
                     if candidate < tags && candidate != hot && likes >= LIKES {
-                        let before = warp_vote_ballot(FULL, slots[0] == hot).count_ones();
+                        let before = warp_vote_ballot(FULL, first == hot).count_ones();
                         if likes > 2 * before {
                             flush::<Op, true>(&table, hot, &mut kept, lane);
                             hot = candidate;
@@ -624,20 +651,20 @@ pub unsafe fn sum<Op: Monoid, const F: usize>(params: &TagParams<Op>, top: Share
                 }
                 let mut i = 0;
                 while i < STRIP {
-                    let slot = slots[i];
-                    if slot < tags {
-                        if slot == hot {
+                    // What fills up the last strip is left out.
+                    if (i as u32) < there {
+                        if slots[i] == hot {
                             kept = op.push(kept, items[i], 0);
                         } else {
                             // SAFETY: among the block's tags.
-                            unsafe { table.put::<true>(slot, lane, op.lift(items[i], 0)) };
+                            unsafe { table.put::<true>(slots[i], lane, op.lift(items[i], 0)) };
                         }
                     }
                     i += 1;
                 }
+                row += LANES;
                 u += 1;
             }
-            row += F as u32 * LANES;
         }
         next += LANES * warps;
     }
