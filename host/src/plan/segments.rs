@@ -10,7 +10,7 @@ use warpfold_gpu_kernels::segments::{
     THREADS,
     columns::{LEAST, MAX_SPLITS, SHORT_LANES, abreast},
     narrow::{MAX_HELD, MAX_VECTOR, is_narrow},
-    rows::takes_two,
+    rows::{is_half, takes_two},
     tile::TILE_BYTES,
     wide,
 };
@@ -284,14 +284,13 @@ impl SegmentPlanner {
                 plan.rows_a_tile = forced as u32;
                 m.div_ceil(forced)
             }
-            SegmentStrategy::Warp => m.div_ceil((THREADS / shape.groups) as u64),
+            // Little more than half of what the groups hold: two to a thread, as if they were full.
+            SegmentStrategy::Warp => {
+                let threads = if self.takes_two(&shape) { shape.groups / 2 } else { shape.groups };
+                m.div_ceil((THREADS / threads) as u64)
+            }
             SegmentStrategy::Block => {
-                // Little more than half of what the groups hold: two to a thread, as if they were full.
-                let two = self.layout.commutative
-                    && !self.layout.any_order
-                    && shape.groups >= 64
-                    && takes_two(self.layout.item_bytes, self.layout.acc_bytes)
-                    && 2 * n <= 5 * shape.lanes();
+                let two = shape.groups >= 64 && self.takes_two(&shape);
                 plan.block = if two { shape.groups / 2 } else { shape.groups.max(32) };
                 m
             }
@@ -511,6 +510,15 @@ impl SegmentPlanner {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Has a thread of *warp* and *block* two groups of such rows?
+    fn takes_two(&self, shape: &Shape) -> bool {
+        let OperatorLayout { item_bytes, acc_bytes, commutative, any_order, .. } = self.layout;
+        commutative
+            && !any_order
+            && takes_two(item_bytes, acc_bytes)
+            && is_half(shape.n, shape.groups, shape.vector)
     }
 
     /// How many neighbours a thread of *wide* folds.
