@@ -205,7 +205,7 @@ fn rows<Op: Monoid<Output: PartialEq + std::fmt::Debug>>(op: Op, make: fn(usize)
     for strategy in SegmentStrategy::ALL {
         assert!(
             taken.contains(&strategy)
-                || [SegmentStrategy::Columns, SegmentStrategy::Narrow, SegmentStrategy::Wide]
+                || [SegmentStrategy::Columns, SegmentStrategy::Narrow, SegmentStrategy::Wide, SegmentStrategy::Flat]
                     .contains(&strategy),
             "{strategy} took none"
         );
@@ -311,6 +311,43 @@ fn many_columns_of_few_items() {
     }
     many(Grouping::<u32, true>::new(), numbers);
     many(Grouping::<u64, true>::new(), numbers);
+}
+
+/// Columns without gaps as one array: vectors that columns share, aligned or not; rounds of lanes that leave every digit of the counter
+/// full, part full and empty, in whole chunks and in the last, which ends within a vector; blocks that share a chunk, few and many.
+#[test]
+fn columns_as_one_array() {
+    fn flat<Op: Monoid<Output: PartialEq + std::fmt::Debug>>(
+        op: Op,
+        make: fn(usize) -> Vec<Op::Item>,
+        cases: &[(usize, usize, usize, usize, usize)],
+    ) {
+        for &(outer, n, inner, start, splits) in cases {
+            let items = make(outer * n * inner + start);
+            let strides = [(n * inner) as isize, inner as isize, 1];
+            let layout = Layout::new(&[outer, n, inner], &strides, &[1]).unwrap();
+            let reducer = engine(n as u64).segments(op).unwrap();
+            let reducer = reducer.with_settings(with(Some(SegmentStrategy::Flat)));
+            let plan = reducer.plan(&layout).unwrap();
+            assert_eq!((plan.kernel(), plan.splits as usize), ("flat", splits), "{plan}");
+            // SAFETY: as above.
+            let found = unsafe { reducer.reduce_layout(items.as_ptr().add(start), &layout) }.unwrap();
+            assert!(found == defined(&op, &items, start as i64, &layout), "{plan}");
+        }
+    }
+    let cases = [
+        (1, 33, 7, 0, 1),
+        (2, 1000, 12, 0, 1),
+        (3, 1001, 33, 0, 4),
+        (1, 4097, 257, 1, 32),
+        (1, 8192, 129, 0, 32),
+        (1, 3 * 4096 + 2011, 33, 0, 16),
+        (1, 34 * 4096 + 7, 5, 0, 2),
+        (1, 40 * 4096 + 513, 2, 3, 1),
+    ];
+    flat(Grouping::<u32, true>::new(), numbers, &cases);
+    flat(Grouping::<u64, true>::new(), numbers, &[(1, 9001, 65, 0, 32), (2, 700, 3, 1, 1)]);
+    flat(Max::<u16>::new(), sixteen, &[(1, 9001, 65, 0, 32), (2, 701, 100, 1, 4)]);
 }
 
 /// Columns by vectors of neighbours: rounds of groups that leave every digit of the counter full, part full and empty, in whole

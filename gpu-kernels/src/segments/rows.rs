@@ -303,8 +303,7 @@ unsafe fn staged<Op: Monoid, const V: usize>(params: &RowParams<Op>, groups: u32
     let_next_start();
 }
 
-/// Rows of at most `128 * V` items, `groups` threads each (a power of two up to 32), straight from global memory; half as many where a
-/// thread [`takes_two`] and the row [`is_half`].
+/// Rows of at most `128 * V` items, `groups` threads each (a power of two up to 32), straight from global memory.
 ///
 /// # Safety
 ///
@@ -313,9 +312,7 @@ unsafe fn staged<Op: Monoid, const V: usize>(params: &RowParams<Op>, groups: u32
 #[inline(always)]
 pub unsafe fn warp<Op: Monoid, const V: usize, const U: usize>(params: &RowParams<Op>) {
     grid::wait_for_previous();
-    let (thread, n) = (thread_idx_x(), params.n);
-    let half = may_take_two::<Op>() && is_half(n, params.groups, V as u32);
-    let groups = if half { params.groups / 2 } else { params.groups };
+    let (thread, groups, n) = (thread_idx_x(), params.groups, params.n);
     let (lane, group) = (thread % 32, thread & (groups - 1));
     let rows_a_block = (THREADS >> groups.trailing_zeros()) as u64;
     let row = block_idx_x() as u64 * rows_a_block + (thread >> groups.trailing_zeros()) as u64;
@@ -330,17 +327,6 @@ pub unsafe fn warp<Op: Monoid, const V: usize, const U: usize>(params: &RowParam
         }
         // SAFETY: the whole warp is here.
         unsafe { warps::reduce_width(op, acc, lane, groups, Some((groups as u64).min(n) as u32)) }
-    } else if half {
-        let mut both = [op.identity(); 2];
-        if there {
-            // SAFETY: a row.
-            both = unsafe { two_groups::<Op, V>(op, params.reach(), items, n as u32, group, groups) };
-        }
-        // SAFETY: the whole warp is here.
-        unsafe {
-            let acc = combine_two(op, both, lane, groups);
-            op.combine(acc, shuffle_down(FULL, acc, 1))
-        }
     } else if Op::COMMUTATIVE {
         let mut acc = [op.identity(); V];
         if there {
@@ -433,24 +419,21 @@ unsafe fn any_order<Op: Monoid, const V: usize, const U: usize>(
     acc
 }
 
-/// Can a thread of [`block`] or [`warp`] hold the lanes of two groups? Where they take few registers.
+/// Can a thread of [`block()`] hold the lanes of two groups? Where they take few registers.
 pub const fn takes_two(item_bytes: usize, acc_bytes: usize) -> bool {
     vector_len(item_bytes) * acc_bytes <= 32
 }
 
-/// Are rows of `n` items little more than half of what their groups hold, so that a thread has two groups, and then as much in flight
-/// as if groups were full? Five vectors a thread, at most.
+/// Are rows of `n` items little more than half of what their groups hold, so that a thread of [`block()`] has two groups, and then as
+/// much in flight as if groups were full? Five vectors a thread, at most. (Threads of [`warp`] would need more than the 32 registers
+/// with which a multiprocessor is full.)
 pub const fn is_half(n: u64, groups: u32, vector: u32) -> bool {
-    groups >= 8 && 2 * n <= 5 * groups as u64 * vector as u64
-}
-
-/// [`takes_two`] of an operator, where rows are folded into lanes at all.
-const fn may_take_two<Op: Monoid>() -> bool {
-    takes_two(size_of::<Op::Item>(), size_of::<Op::Acc>()) && Op::COMMUTATIVE && !Op::ANY_ORDER
+    groups >= 64 && 2 * n <= 5 * groups as u64 * vector as u64
 }
 
 /// The values of two groups of a row that [`is_half`], `thread` and `thread + threads` of twice as many: all items are asked for before
-/// any is used. (Asked for one group after the other, half as much is in flight: rows of 1025 and 4097 `f32` took 76 to 85 us of 71.)
+/// any is used. (Asked for one group after the other, half as much is in flight: rows of 1025 and 4097 `f32` took 70 to 96 us, by the card, in
+/// place of 61.)
 ///
 /// # Safety
 ///
@@ -535,31 +518,30 @@ unsafe fn two_groups<Op: Monoid, const V: usize>(
     }
 }
 
-/// Combines what neighbouring threads of a warp have of two groups each, as [`two_groups`] gives them: even lanes go on with the first
-/// groups, odd ones with the second, so that both take no longer than one. Of each `threads` neighbours, a power of two, the first has
-/// the value of the first groups, and the second that of the second.
+/// Combines what the threads of a warp have of two groups each, as [`two_groups`] gives them: even lanes go on with the first groups, odd
+/// ones with the second, so that both take no longer than one. Lane 0 has the value of the first groups, and lane 1 that of the second.
 ///
 /// # Safety
 ///
 /// All 32 lanes of the warp call.
 #[inline(always)]
-unsafe fn combine_two<Op: Monoid>(op: &Op, [first, second]: [Op::Acc; 2], lane: u32, threads: u32) -> Op::Acc {
+unsafe fn combine_two<Op: Monoid>(op: &Op, [first, second]: [Op::Acc; 2], lane: u32) -> Op::Acc {
     let odd = lane & 1 != 0;
     // SAFETY: all lanes are here.
     let other = unsafe { shuffle_xor(FULL, if odd { first } else { second }, 1) };
     let acc = if odd { op.combine(other, second) } else { op.combine(first, other) };
     // SAFETY: as above.
-    unsafe { combine_every_other(op, acc, 2, threads) }
+    unsafe { combine_every_other(op, acc, 32) }
 }
 
-/// Combines neighbours pairwise, from those at a distance on up to `width`; all are there.
+/// Combines the values of even lanes pairwise, neighbours first, and those of odd ones, of the first `width` lanes; all are there.
 ///
 /// # Safety
 ///
 /// All 32 lanes of the warp call.
 #[inline(always)]
-unsafe fn combine_every_other<Op: Monoid>(op: &Op, mut acc: Op::Acc, from: u32, width: u32) -> Op::Acc {
-    let mut distance = from;
+unsafe fn combine_every_other<Op: Monoid>(op: &Op, mut acc: Op::Acc, width: u32) -> Op::Acc {
+    let mut distance = 2;
     while distance < width {
         // Lanes between combine too, harmlessly: nobody reads them.
         // SAFETY: all lanes are here.
@@ -587,7 +569,7 @@ unsafe fn two_each<Op: Monoid, const V: usize>(
     // SAFETY: the caller's promise; the whole warp is here.
     let mut acc = unsafe {
         let both = two_groups::<Op, V>(op, params.reach(), params.row(row), len, thread, threads);
-        combine_two(op, both, lane, 32)
+        combine_two(op, both, lane)
     };
     if warps > 1 {
         if lane < 2 {
@@ -601,7 +583,7 @@ unsafe fn two_each<Op: Monoid, const V: usize>(
         // SAFETY: written before the barrier, by warps that exist; the whole first warp is here.
         acc = unsafe {
             let slot = lane & (2 * warps - 1);
-            combine_every_other(op, shared.read(slot as usize), 2, 2 * warps)
+            combine_every_other(op, shared.read(slot as usize), 2 * warps)
         };
     }
     // SAFETY: the whole first warp, or the only one, is here.
@@ -613,8 +595,7 @@ unsafe fn two_each<Op: Monoid, const V: usize>(
 ///
 /// # Safety
 ///
-/// `m` blocks of `max(groups, 32)` threads, or, where a thread [`takes_two`], the row [`is_half`] and there are 64 groups at least, of half
-/// as many; the rows' items are readable and `m` results writable; `groups` is that of the row's
+/// `m` blocks of `max(groups, 32)` threads, or, where a thread [`takes_two`], the row [`is_half`], of half as many; the rows' items are readable and `m` results writable; `groups` is that of the row's
 /// [`Shape`](warpfold_monoid::tree::Shape). `shared` has a slot for each 32 groups.
 #[inline(always)]
 pub unsafe fn block<Op: Monoid, const V: usize, const U: usize>(
@@ -624,7 +605,11 @@ pub unsafe fn block<Op: Monoid, const V: usize, const U: usize>(
     grid::wait_for_previous();
     let row = block_idx_x() as u64;
     let op = &operator(&params.op, row, true);
-    let acc = if may_take_two::<Op>() && block_dim_x() < params.groups {
+    let acc = if takes_two(size_of::<Op::Item>(), size_of::<Op::Acc>())
+        && Op::COMMUTATIVE
+        && !Op::ANY_ORDER
+        && block_dim_x() < params.groups
+    {
         // SAFETY: the caller's promise.
         unsafe { two_each::<Op, V>(params, op, row, shared) }
     } else {
