@@ -205,8 +205,13 @@ fn rows<Op: Monoid<Output: PartialEq + std::fmt::Debug>>(op: Op, make: fn(usize)
     for strategy in SegmentStrategy::ALL {
         assert!(
             taken.contains(&strategy)
-                || [SegmentStrategy::Columns, SegmentStrategy::Narrow, SegmentStrategy::Wide, SegmentStrategy::Flat]
-                    .contains(&strategy),
+                || [
+                    SegmentStrategy::Columns,
+                    SegmentStrategy::Narrow,
+                    SegmentStrategy::Wide,
+                    SegmentStrategy::Flat
+                ]
+                .contains(&strategy),
             "{strategy} took none"
         );
     }

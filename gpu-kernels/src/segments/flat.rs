@@ -6,7 +6,7 @@
 
 use core::mem::MaybeUninit;
 
-use warpfold_monoid::{Monoid, Plain};
+use warpfold_monoid::{Monoid, Plain, tree::vector_len};
 use warpfold_simt::{
     global::{
         self,
@@ -39,8 +39,13 @@ pub const MAX_SPLITS: u32 = 32;
 /// Levels of the counter that rounds' values meet in.
 const LEVELS: usize = 7;
 
-/// Rows of each lane that are asked for at once.
+/// Rows of each lane that are asked for at once, at most.
 const AHEAD: usize = 4;
+
+/// The same: fewer where accumulators are small, which leaves registers for more blocks.
+const fn ahead_of<Op: Monoid>() -> usize {
+    if size_of::<Op::Acc>() > 8 { AHEAD } else { AHEAD / 2 }
+}
 
 /// Those rows, of each a vector.
 type Ahead<T, const V: usize> = [MaybeUninit<[T; V]>; AHEAD];
@@ -65,12 +70,17 @@ const fn apart(acc_bytes: usize, vector: usize) -> usize {
 /// Values in shared memory: one for each slot of a thread's vector, one of each thread, and the counter's of each.
 pub const fn slots<Op: Monoid>(vector: usize) -> usize {
     let acc = size_of::<Op::Acc>();
-    if serves_op::<Op>(vector) { vector * apart(acc, vector) + (1 + LEVELS) * threads(acc) as usize } else { 1 }
+    if serves_op::<Op>(vector) {
+        vector * apart(acc, vector) + (1 + LEVELS) * threads(acc) as usize
+    } else {
+        1
+    }
 }
 
-/// The launch bounds.
+/// The launch bounds: four blocks to a multiprocessor, where vectors are of four items and accumulators small.
 pub const fn bounds<Op: Monoid>() -> u32 {
-    export::resident::<Op>(threads(size_of::<Op::Acc>()), 3)
+    let four = vector_len(size_of::<Op::Item>()) == 4 && size_of::<Op::Acc>() <= 8;
+    export::resident::<Op>(threads(size_of::<Op::Acc>()), if four { 4 } else { 2 })
 }
 
 /// Columns without gaps, all by the same threads. Does nothing where order matters.
@@ -179,7 +189,7 @@ impl<T: Plain, A: Plain> Rounds<T, A> {
         let mut left = if rounds > 0 { slot.vectors::<V>() } else { 0 };
         let mut next = slot.first();
         // SAFETY: the first rows.
-        let mut ahead = unsafe { slot.ask::<V, ALIGNED>(next, left) };
+        let mut ahead = unsafe { slot.ask::<Op, V, ALIGNED>(next, left) };
         let mut round = 0;
         while round < rounds {
             nounroll();
@@ -197,23 +207,27 @@ impl<T: Plain, A: Plain> Rounds<T, A> {
                 nounroll();
                 let batch = ahead;
                 let (here, this) = (left, row);
-                row += AHEAD as u32;
+                row += ahead_of::<Op>() as u32;
                 if row < rows {
-                    next = next.wrapping_add(AHEAD * slot.apart);
-                    left = left.saturating_sub(AHEAD as u32);
+                    next = next.wrapping_add(ahead_of::<Op>() * slot.apart);
+                    left = left.saturating_sub(ahead_of::<Op>() as u32);
                 } else {
                     next = after.first();
                     left = if round + 1 < rounds { after.vectors::<V>() } else { 0 };
                 }
                 // SAFETY: the next rows of these lanes, or the first of the next round's.
-                ahead = unsafe { slot.ask::<V, ALIGNED>(next, left) };
+                ahead = unsafe { slot.ask::<Op, V, ALIGNED>(next, left) };
                 // SAFETY: asked for.
                 unsafe {
-                    if here >= AHEAD as u32 {
-                        push::<Op, V, true>(ops, &mut acc, begun, &batch, here, |slot, u| index(slot, this + u));
+                    if here >= ahead_of::<Op>() as u32 {
+                        push::<Op, V, true>(ops, &mut acc, begun, &batch, here, |slot, u| {
+                            index(slot, this + u)
+                        });
                     } else {
                         cold_path();
-                        push::<Op, V, false>(ops, &mut acc, begun, &batch, here, |slot, u| index(slot, this + u));
+                        push::<Op, V, false>(ops, &mut acc, begun, &batch, here, |slot, u| {
+                            index(slot, this + u)
+                        });
                     }
                 }
                 // Not known to be true, or else the first rows would get a body of their own.
@@ -318,8 +332,15 @@ impl<T: Plain> Slots<T> {
     ///
     /// `left` vectors may be read, which are aligned if `ALIGNED`.
     #[inline(always)]
-    unsafe fn ask<const V: usize, const ALIGNED: bool>(&self, from: *const T, left: u32) -> Ahead<T, V> {
+    unsafe fn ask<Op: Monoid, const V: usize, const ALIGNED: bool>(
+        &self,
+        from: *const T,
+        left: u32,
+    ) -> Ahead<T, V> {
         core::array::from_fn(|u| {
+            if u >= ahead_of::<Op>() {
+                return MaybeUninit::uninit();
+            }
             let from = from.wrapping_add(u * self.apart);
             let there = (u as u32) < left;
             if ALIGNED {
@@ -379,7 +400,7 @@ unsafe fn push<Op: Monoid, const V: usize, const ALL: bool>(
     index: impl Fn(usize, u32) -> u64,
 ) {
     let mut u = 0;
-    while u < AHEAD {
+    while u < ahead_of::<Op>() {
         if ALL || (u as u32) < left {
             // SAFETY: asked for.
             let items = unsafe { rows[u].assume_init() };

@@ -473,9 +473,7 @@ unsafe fn two_groups<Op: Monoid, const V: usize>(
     };
     let fold = |rounds: [[Op::Item; V]; WHOLE], rest: [MaybeUninit<Op::Item>; V]| -> [Op::Acc; 2] {
         let mut acc: [[Op::Acc; V]; 2] = core::array::from_fn(|which| {
-            core::array::from_fn(|slot| {
-                op.lift(rounds[which][slot], (first + which * stride + slot) as u64)
-            })
+            core::array::from_fn(|slot| op.lift(rounds[which][slot], (first + which * stride + slot) as u64))
         });
         let mut round = 2;
         while round < WHOLE {
@@ -491,7 +489,8 @@ unsafe fn two_groups<Op: Monoid, const V: usize>(
         while slot < V {
             if ((last + slot) as u32) < len {
                 // SAFETY: loaded under the same condition.
-                acc[0][slot] = op.push(acc[0][slot], unsafe { rest[slot].assume_init() }, (last + slot) as u64);
+                acc[0][slot] =
+                    op.push(acc[0][slot], unsafe { rest[slot].assume_init() }, (last + slot) as u64);
             }
             slot += 1;
         }

@@ -223,7 +223,8 @@ pub(super) unsafe fn finish<Op: Monoid, const V: usize, const MANY: bool>(
     let lanes = params.chunks.min(FOLD_LANES);
     let lane = k % FOLD_LANES;
     let of_lane = ((params.chunks - lane - 1) / FOLD_LANES + 1) * params.splits;
-    let tickets = params.tickets.wrapping_add(((outer * params.tiles + tile) * tickets(params.chunks)) as usize);
+    let tickets =
+        params.tickets.wrapping_add(((outer * params.tiles + tile) * tickets(params.chunks)) as usize);
     let values = outer * (pieces as u64 + lane_values(params.chunks)) * params.inner + column;
     let values = params.partials.wrapping_add(values as usize);
     let lane_values = values.wrapping_add((pieces as u64 * params.inner) as usize);
@@ -434,7 +435,11 @@ unsafe fn fold_lane_together<Op: Monoid>(
                 });
                 let values: [Op::Acc; BATCH] = core::array::from_fn(|j| {
                     // SAFETY: loaded under the same condition.
-                    if split + (j as u32) < present { unsafe { batch[j].assume_init() } } else { op.identity() }
+                    if split + (j as u32) < present {
+                        unsafe { batch[j].assume_init() }
+                    } else {
+                        op.identity()
+                    }
                 });
                 counter.push(op, lanes::combine_slots(op, values, split / BATCH as u32, Some(present)));
                 split += BATCH as u32;

@@ -211,8 +211,17 @@ const WIDE_RESIDENT: u64 = 2;
 /// Bytes that a block of *wide* could read in the time that it takes to begin and to end.
 const WIDE_BEGIN: u64 = 64 << 10;
 
-/// Bytes of a block of *flat*, about: few enough that the last blocks of a grid end soon after one another.
-const FLAT_BYTES: u64 = 64 << 10;
+/// Bytes that a block of *flat* reads: from these on it may share a chunk with others, if there are blocks enough.
+const FLAT_LEAST: u64 = 64 << 10;
+
+/// No more than these, if chunks can be shared by so many; where accumulators are large, blocks are to be short.
+const FLAT_MOST: u64 = 384 << 10;
+
+/// Blocks of *flat* that a multiprocessor has at once.
+const FLAT_RESIDENT: u64 = 4;
+
+/// Bytes of all columns from which on *flat* has blocks enough.
+const FLAT_BYTES: u64 = 4 << 20;
 
 /// Threads in a block of *columns* at most, as [`warpfold_gpu_kernels::segments::columns::threads`] has it.
 fn column_threads(acc_bytes: usize) -> u32 {
@@ -416,6 +425,12 @@ impl SegmentPlanner {
                     (SegmentStrategy::Narrow, "few segments lie side by side")
                 }
                 Arrangement::Columns { .. }
+                    if self.is_for_flat(m, shape, inner)
+                        && self.check(SegmentStrategy::Flat, shape, arrangement).is_ok() =>
+                {
+                    (SegmentStrategy::Flat, "long segments lie side by side, as one array")
+                }
+                Arrangement::Columns { .. }
                     if shape.groups >= WIDE_GROUPS
                         && inner.is_multiple_of(self.abreast() as u64)
                         && self.check(SegmentStrategy::Wide, shape, arrangement).is_ok() =>
@@ -502,7 +517,7 @@ impl SegmentPlanner {
             }
             SegmentStrategy::Flat => match arrangement {
                 Arrangement::Columns { inner, dense: true } => {
-                        if !self.layout.commutative {
+                    if !self.layout.commutative {
                         Err(unfit("their order matters"))
                     } else if !flat::serves(shape.vector, self.layout.acc_bytes, true) {
                         Err(unfit("a thread does not hold what a vector accumulates"))
@@ -534,6 +549,22 @@ impl SegmentPlanner {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Are so many columns side by side faster as one array? Rows of whole vectors, as many as a power of two, are read as well by
+    /// *wide*; and so are all whose accumulators are large.
+    fn is_for_flat(&self, m: u64, shape: &Shape, inner: u64) -> bool {
+        let item_bytes = self.layout.item_bytes as u64;
+        let whole = inner.is_multiple_of(self.abreast() as u64) && self.abreast() > 1;
+        let read_as_well = if self.layout.acc_bytes > 8 {
+            whole || inner > 64
+        } else {
+            whole && inner.is_power_of_two() && inner > 8
+        };
+        shape.groups >= WIDE_GROUPS
+            && !read_as_well
+            && m.saturating_mul(shape.n).saturating_mul(item_bytes) >= FLAT_BYTES
+            && shape.n.min(shape.chunk).saturating_mul(inner).saturating_mul(item_bytes) >= FLAT_LEAST
     }
 
     /// How many neighbours a thread of *wide* folds.
@@ -599,15 +630,17 @@ impl SegmentPlanner {
         let (groups, chunks) = (plan.shape.groups, plan.shape.chunks.max(1));
         plan.width = inner.max(1) as u32;
         let threads = flat::threads(self.layout.acc_bytes);
-        let knob = |name: &str, or: u64| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(or);
-        let threads = threads.min(knob("FLAT_THREADS", 1024) as u32).max(plan.width);
         plan.parts = ((threads / plan.width + 1).next_power_of_two() / 2).clamp(1, groups);
         plan.block = plan.width * plan.parts;
         let outer = plan.m / inner.max(1);
         let bytes = plan.shape.chunk.min(plan.shape.n) * inner * self.layout.item_bytes as u64;
         let least = groups.div_ceil(plan.parts * flat::MAX_ROUNDS).next_power_of_two();
         plan.splits = least;
-        let target = knob("FLAT_BYTES", FLAT_BYTES);
+        // Blocks for all multiprocessors, and no more than it takes: each begins and ends.
+        let enough = self.facts.multiprocessors as u64 * FLAT_RESIDENT;
+        let all = plan.m.saturating_mul(plan.shape.n).saturating_mul(self.layout.item_bytes as u64);
+        let most = if self.layout.acc_bytes > 8 { FLAT_LEAST } else { FLAT_MOST };
+        let target = (all / enough.max(1)).clamp(FLAT_LEAST, most);
         while plan.splits < flat::MAX_SPLITS
             && plan.parts * plan.splits * 2 <= groups
             && bytes / plan.splits as u64 > target
