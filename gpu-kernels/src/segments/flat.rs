@@ -52,7 +52,7 @@ type Ahead<T, const V: usize> = [MaybeUninit<[T; V]>; AHEAD];
 
 /// Is there such a kernel for items in vectors of so many, and such accumulators?
 pub const fn serves(vector: u32, acc_bytes: usize, commutative: bool) -> bool {
-    commutative && matches!(vector, 2 | 4 | 8) && vector as usize * acc_bytes <= 64
+    commutative && matches!(vector, 2 | 4 | 8) && acc_bytes <= 16 && vector as usize * acc_bytes <= 64
 }
 
 /// [`serves`] an operator.
