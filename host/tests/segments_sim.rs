@@ -349,7 +349,7 @@ fn columns_as_one_array() {
         (1, 33 * 4096 + 7, 2, 3, 1),
     ];
     flat(Grouping::<u32, true>::new(), numbers, &cases);
-    flat(Grouping::<u64, true>::new(), numbers, &[(1, 4301, 35, 0, 8), (2, 700, 3, 1, 1)]);
+    flat(Grouping::<u64, true>::new(), numbers, &[(1, 4301, 35, 0, 16), (2, 700, 3, 1, 1)]);
     flat(Max::<u16>::new(), sixteen, &[(2, 701, 100, 1, 4)]);
 }
 
