@@ -31,7 +31,7 @@ pub const fn threads(acc_bytes: usize) -> u32 {
 }
 
 /// Rounds of a block, at most: its lanes over those that it folds at once.
-pub const MAX_ROUNDS: u32 = 1 << LEVELS - 1;
+pub const MAX_ROUNDS: u32 = 1 << (LEVELS - 1);
 
 /// The most blocks that share a chunk.
 pub const MAX_SPLITS: u32 = 32;

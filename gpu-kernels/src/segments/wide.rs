@@ -434,8 +434,8 @@ unsafe fn fold_lane_together<Op: Monoid>(
                     unsafe { global::load_if::<Cg, Op::Acc>(at < present, from) }
                 });
                 let values: [Op::Acc; BATCH] = core::array::from_fn(|j| {
-                    // SAFETY: loaded under the same condition.
                     if split + (j as u32) < present {
+                        // SAFETY: loaded under the same condition.
                         unsafe { batch[j].assume_init() }
                     } else {
                         op.identity()
