@@ -127,6 +127,8 @@ fn shapes(item_bytes: usize) -> Vec<(usize, usize)> {
     }
     // The most items of 64 groups of which a thread takes two, and one more.
     lengths.extend([160 * vector, 160 * vector + 1]);
+    // Two groups a thread, in two warps.
+    lengths.push(260 * vector + 3);
     lengths.push(200 * vector + 5);
     lengths.push(2048 * vector);
     lengths.push(2048 * vector + 1);
