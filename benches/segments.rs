@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let outer = Layout::new(&[n, inner], &[inner as isize, 1], &[0])?;
             bench.regular("columns", "sum_f32", &sum, &outer, true)?;
         }
-        for inner in [5, 6, 7, 12, 24, 33, 48, 100, 129, 1000, 1023] {
+        for inner in [5, 6, 7, 12, 24, 33, 48, 100, 129, 257, 1000, 1023] {
             let n = (1 << 26) / inner;
             let outer = Layout::new(&[n, inner], &[inner as isize, 1], &[0])?;
             bench.regular("columns", "sum_f32", &sum, &outer, true)?;
@@ -232,7 +232,8 @@ impl<'a> Bench<'a> {
                 continue;
             }
             let enqueue = |call: usize, bench: &Bench<'_>| -> Result<(), Box<dyn Error>> {
-                let bytes = ((m * n) as usize * size_of::<Op::Item>()).max(256);
+                // Arrays start where allocations do.
+                let bytes = ((m * n) as usize * size_of::<Op::Item>()).next_multiple_of(256);
                 let slot = call % (BUFFER / bytes).clamp(1, SLOTS);
                 // SAFETY: a slot of the buffer, and the results; both live as long, and nobody looks meanwhile.
                 unsafe {

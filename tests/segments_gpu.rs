@@ -176,11 +176,15 @@ where
         (1, 2048 * vector + 5, 5),
         (2, 9000 * vector, 2),
         (40, 40, 40),
+        // Taken as one array: 4 MiB, vectors that columns share, a last chunk that ends within one.
+        (1, 35_001, 33),
     ] {
         let items = ordinary::<Op::Item>(outer * n * inner + 1, n as u64);
         let strides = [(n * inner) as isize, inner as isize, 1];
         let layout = Layout::new(&[outer, n, inner], &strides, &[1]).unwrap();
-        taken += check(&gpu, op, &items, 1, &layout);
+        for first in [0, 1] {
+            taken += check(&gpu, op, &items, first, &layout);
+        }
     }
     let items = ordinary::<Op::Item>(5 * 6 * 70 * 3, 1);
     let (shape, strides) = ([5, 6, 70, 3], [6 * 70 * 3, -70 * 3, 3, -1]);

@@ -49,4 +49,8 @@ const _: () = {
     static DOT_F32: u32 = 16;
     #[unsafe(export_name = "dot_f32_along_segments__columns_few__allow_stack")]
     static DOT_F32_FEW: u32 = 32;
+    #[unsafe(export_name = "dot_f32_along_segments__columns__allow_stack")]
+    static DOT_F32_COLUMNS: u32 = 16;
+    #[unsafe(export_name = "dot_f32_along_segments__flat__allow_stack")]
+    static DOT_F32_FLAT: u32 = 16;
 };

@@ -296,6 +296,7 @@ macro_rules! segment_kernels {
                 $crate::__segment_entry!($name, $op, columns::ColumnParams, columns);
                 $crate::__segment_entry!($name, $op, columns::ColumnParams, columns_short);
                 $crate::__segment_entry!($name, $op, columns::ColumnParams, columns_few);
+                $crate::__segment_entry!($name, $op, columns::ColumnParams, flat);
                 $crate::__segment_entry!($name, $op, columns::ColumnParams, narrow);
                 $crate::__segment_entry!($name, $op, columns::ColumnParams, wide);
                 $crate::__segment_entry!($name, $op, gather::GatherParams, gather);
@@ -319,6 +320,7 @@ macro_rules! segment_kernels {
                     $crate::__segment_simulated!($op, columns),
                     $crate::__segment_simulated!($op, columns_short),
                     $crate::__segment_simulated!($op, columns_few),
+                    $crate::__segment_simulated!($op, flat),
                     $crate::__segment_simulated!($op, narrow),
                     $crate::__segment_simulated!($op, wide),
                     $crate::__segment_simulated!($op, gather),
@@ -1116,6 +1118,9 @@ macro_rules! __segment_bounds {
     ($op:ty, wide) => {
         $crate::segments::wide::bounds::<$op>()
     };
+    ($op:ty, flat) => {
+        $crate::segments::flat::bounds::<$op>()
+    };
     ($op:ty, columns_few) => {
         $crate::export::resident::<$op>($crate::segments::THREADS, 4)
     };
@@ -1211,6 +1216,13 @@ macro_rules! __segment_body {
         $crate::segments::narrow::narrow::<$op, { $crate::__vector!($op) }>(
             $params,
             $crate::__accs!($op, $crate::segments::narrow::slots::<$op>()),
+        )
+    };
+    ($op:ty, flat, $params:expr) => {
+        $crate::segments::flat::flat::<$op, { $crate::__vector!($op) }>(
+            $params,
+            $crate::__accs!($op, $crate::segments::flat::slots::<$op>($crate::__vector!($op))),
+            $crate::simt::shared!([u32; 1]),
         )
     };
     ($op:ty, wide, $params:expr) => {

@@ -127,6 +127,8 @@ fn shapes(item_bytes: usize) -> Vec<(usize, usize)> {
     }
     // The most items of 64 groups of which a thread takes two, and one more.
     lengths.extend([160 * vector, 160 * vector + 1]);
+    // Two groups a thread, in two warps.
+    lengths.push(260 * vector + 3);
     lengths.push(200 * vector + 5);
     lengths.push(2048 * vector);
     lengths.push(2048 * vector + 1);
@@ -205,8 +207,13 @@ fn rows<Op: Monoid<Output: PartialEq + std::fmt::Debug>>(op: Op, make: fn(usize)
     for strategy in SegmentStrategy::ALL {
         assert!(
             taken.contains(&strategy)
-                || [SegmentStrategy::Columns, SegmentStrategy::Narrow, SegmentStrategy::Wide]
-                    .contains(&strategy),
+                || [
+                    SegmentStrategy::Columns,
+                    SegmentStrategy::Narrow,
+                    SegmentStrategy::Wide,
+                    SegmentStrategy::Flat
+                ]
+                .contains(&strategy),
             "{strategy} took none"
         );
     }
@@ -311,6 +318,41 @@ fn many_columns_of_few_items() {
     }
     many(Grouping::<u32, true>::new(), numbers);
     many(Grouping::<u64, true>::new(), numbers);
+}
+
+/// Columns without gaps as one array: vectors that columns share, aligned or not; rounds of lanes that leave every digit of the counter
+/// full, part full and empty, in whole chunks and in the last, which ends within a vector; blocks that share a chunk, few and many.
+#[test]
+fn columns_as_one_array() {
+    fn flat<Op: Monoid<Output: PartialEq + std::fmt::Debug>>(
+        op: Op,
+        make: fn(usize) -> Vec<Op::Item>,
+        cases: &[(usize, usize, usize, usize, usize)],
+    ) {
+        for &(outer, n, inner, start, splits) in cases {
+            let items = make(outer * n * inner + start);
+            let strides = [(n * inner) as isize, inner as isize, 1];
+            let layout = Layout::new(&[outer, n, inner], &strides, &[1]).unwrap();
+            let reducer = engine(n as u64).segments(op).unwrap();
+            let reducer = reducer.with_settings(with(Some(SegmentStrategy::Flat)));
+            let plan = reducer.plan(&layout).unwrap();
+            assert_eq!((plan.kernel(), plan.splits as usize), ("flat", splits), "{plan}");
+            // SAFETY: as above.
+            let found = unsafe { reducer.reduce_layout(items.as_ptr().add(start), &layout) }.unwrap();
+            assert!(found == defined(&op, &items, start as i64, &layout), "{plan}");
+        }
+    }
+    let cases = [
+        (1, 33, 7, 0, 1),
+        (2, 1000, 12, 0, 1),
+        (3, 1001, 33, 0, 4),
+        (1, 2050, 257, 1, 32),
+        (1, 3 * 4096 + 2011, 33, 0, 16),
+        (1, 33 * 4096 + 7, 2, 3, 1),
+    ];
+    flat(Grouping::<u32, true>::new(), numbers, &cases);
+    flat(Grouping::<u64, true>::new(), numbers, &[(1, 4301, 35, 0, 16), (2, 700, 3, 1, 1)]);
+    flat(Max::<u16>::new(), sixteen, &[(2, 701, 100, 1, 4)]);
 }
 
 /// Columns by vectors of neighbours: rounds of groups that leave every digit of the counter full, part full and empty, in whole

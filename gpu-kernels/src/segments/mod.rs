@@ -16,6 +16,7 @@
 //! | [`columns::short`] | one thread | the same |
 //! | [`columns::few`] | one thread several neighbours | the same, by vectors |
 //! | [`narrow::narrow`] | as `warp`, `block` or `large`, several columns at once | global memory |
+//! | [`flat::flat`] | threads of a block, vectors of memory each | global memory, rows of columns without gaps |
 //! | [`wide::wide`] | threads of a block, several neighbours each | global memory, rows of neighbours by vectors |
 //! | [`gather::gather`] | as `warp`, `block` or `large` | global memory, wherever the axes lead |
 //! | [`irregular::tiles`] | one thread or several | a tile of segments in shared memory |
@@ -29,6 +30,7 @@ use warpfold_monoid::Monoid;
 use warpfold_simt::{grid, thread::grid_dim_x};
 
 pub mod columns;
+pub mod flat;
 pub mod gather;
 pub mod irregular;
 pub mod narrow;

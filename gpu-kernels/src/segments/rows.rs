@@ -1,5 +1,7 @@
 //! Rows: segments of one length at one distance, `[m][n]`.
 
+use core::mem::MaybeUninit;
+
 use warpfold_monoid::{
     Monoid, Plain,
     tree::{MAX_GROUPS, VECTOR_BYTES, VECTORS_A_GROUP, vector_len},
@@ -14,7 +16,7 @@ use warpfold_simt::{
     hint::{cold_path, nounroll},
     shared::Shared,
     thread::{block_dim_x, block_idx_x, grid_dim_x, sync_threads, thread_idx_x},
-    warp::{FULL, shuffle_idx, sync_warp},
+    warp::{FULL, shuffle_down, shuffle_idx, shuffle_xor, sync_warp},
 };
 
 use super::{
@@ -417,13 +419,138 @@ unsafe fn any_order<Op: Monoid, const V: usize, const U: usize>(
     acc
 }
 
-/// Can a thread of [`block`] hold the lanes of two groups? Where they take few registers.
+/// Can a thread of [`block()`] hold the lanes of two groups? Where they take few registers.
 pub const fn takes_two(item_bytes: usize, acc_bytes: usize) -> bool {
     vector_len(item_bytes) * acc_bytes <= 32
 }
 
-/// The value of a row of one chunk, in thread 0, by half as many threads as it has groups: each has its own and the one half of them
-/// further, so that as much is in flight as if groups were full.
+/// Are rows of `n` items little more than half of what their groups hold, so that a thread of [`block()`] has two groups, and then as
+/// much in flight as if groups were full? Five vectors a thread, at most. (Threads of [`warp`] would need more than the 32 registers
+/// with which a multiprocessor is full.)
+pub const fn is_half(n: u64, groups: u32, vector: u32) -> bool {
+    groups >= 64 && 2 * n <= 5 * groups as u64 * vector as u64
+}
+
+/// The values of two groups of a row that [`is_half`], `thread` and `thread + threads` of twice as many: all items are asked for before
+/// any is used. (Asked for one group after the other, half as much is in flight: rows of 1025 and 4097 `f32` took 70 to 96 us, by the card, in
+/// place of 61.)
+///
+/// # Safety
+///
+/// `items` points to the row's `len` items, which are more than half of what the groups hold; all of `reach` is readable.
+#[inline(always)]
+unsafe fn two_groups<Op: Monoid, const V: usize>(
+    op: &Op,
+    reach: Reach,
+    items: *const Op::Item,
+    len: u32,
+    thread: u32,
+    threads: u32,
+) -> [Op::Acc; 2] {
+    // As many rounds of vectors are whole; then the first group may have another.
+    const WHOLE: usize = VECTORS_IN_FLIGHT;
+    let in_vectors =
+        !global::is_vector::<Op::Item, V>() || items.addr().is_multiple_of(size_of::<[Op::Item; V]>());
+    if !in_vectors && size_of::<Op::Item>() < 4 {
+        cold_path();
+        return [thread, thread + threads].map(|group| {
+            // SAFETY: the caller's promise.
+            let acc = unsafe { lanes::fold_in_place::<Op, V>(op, reach, items, 0, len, group, 2 * threads) };
+            // All lanes have an item.
+            lanes::combine_slots(op, acc, group, None)
+        });
+    }
+    let stride = threads as usize * V;
+    let first = thread as usize * V;
+    let next = items.wrapping_add(first);
+    let last = first + WHOLE * stride;
+    let load_rest = || -> [_; V] {
+        core::array::from_fn(|slot| {
+            let there = ((last + slot) as u32) < len;
+            // SAFETY: an item of the row, if it is there.
+            unsafe { global::load_if::<Plainly, Op::Item>(there, items.wrapping_add(last + slot)) }
+        })
+    };
+    let fold = |rounds: [[Op::Item; V]; WHOLE], rest: [MaybeUninit<Op::Item>; V]| -> [Op::Acc; 2] {
+        let mut acc: [[Op::Acc; V]; 2] = core::array::from_fn(|which| {
+            core::array::from_fn(|slot| op.lift(rounds[which][slot], (first + which * stride + slot) as u64))
+        });
+        let mut round = 2;
+        while round < WHOLE {
+            let mut slot = 0;
+            while slot < V {
+                let to = &mut acc[round % 2][slot];
+                *to = op.push(*to, rounds[round][slot], (first + round * stride + slot) as u64);
+                slot += 1;
+            }
+            round += 1;
+        }
+        let mut slot = 0;
+        while slot < V {
+            if ((last + slot) as u32) < len {
+                // SAFETY: loaded under the same condition.
+                acc[0][slot] =
+                    op.push(acc[0][slot], unsafe { rest[slot].assume_init() }, (last + slot) as u64);
+            }
+            slot += 1;
+        }
+        // All lanes have an item.
+        [
+            lanes::combine_slots(op, acc[0], thread, None),
+            lanes::combine_slots(op, acc[1], thread + threads, None),
+        ]
+    };
+    if in_vectors {
+        let rounds: [[Op::Item; V]; WHOLE] = core::array::from_fn(|round| {
+            // SAFETY: an aligned vector of the row. Nothing is read twice.
+            unsafe {
+                global::load_neighbours_with::<NoAllocate, Op::Item, V>(next.wrapping_add(round * stride))
+            }
+        });
+        fold(rounds, load_rest())
+    } else {
+        let rounds: [[Op::Item; V]; WHOLE] = core::array::from_fn(|round| {
+            // SAFETY: an item of the row.
+            core::array::from_fn(|slot| unsafe { global::load(next.wrapping_add(round * stride + slot)) })
+        });
+        fold(rounds, load_rest())
+    }
+}
+
+/// Combines what the threads of a warp have of two groups each, as [`two_groups`] gives them: even lanes go on with the first groups, odd
+/// ones with the second, so that both take no longer than one. Lane 0 has the value of the first groups, and lane 1 that of the second.
+///
+/// # Safety
+///
+/// All 32 lanes of the warp call.
+#[inline(always)]
+unsafe fn combine_two<Op: Monoid>(op: &Op, [first, second]: [Op::Acc; 2], lane: u32) -> Op::Acc {
+    let odd = lane & 1 != 0;
+    // SAFETY: all lanes are here.
+    let other = unsafe { shuffle_xor(FULL, if odd { first } else { second }, 1) };
+    let acc = if odd { op.combine(other, second) } else { op.combine(first, other) };
+    // SAFETY: as above.
+    unsafe { combine_every_other(op, acc, 32) }
+}
+
+/// Combines the values of even lanes pairwise, neighbours first, and those of odd ones, of the first `width` lanes; all are there.
+///
+/// # Safety
+///
+/// All 32 lanes of the warp call.
+#[inline(always)]
+unsafe fn combine_every_other<Op: Monoid>(op: &Op, mut acc: Op::Acc, width: u32) -> Op::Acc {
+    let mut distance = 2;
+    while distance < width {
+        // Lanes between combine too, harmlessly: nobody reads them.
+        // SAFETY: all lanes are here.
+        acc = op.combine(acc, unsafe { shuffle_down(FULL, acc, distance) });
+        distance *= 2;
+    }
+    acc
+}
+
+/// The value of a row of one chunk that [`is_half`], in thread 0, by half as many threads as it has groups.
 ///
 /// # Safety
 ///
@@ -437,31 +564,37 @@ unsafe fn two_each<Op: Monoid, const V: usize>(
     shared: Shared<Op::Acc>,
 ) -> Op::Acc {
     let (thread, threads, len) = (thread_idx_x(), params.groups / 2, params.n as u32);
-    let items = params.row(row);
-    let value = |group: u32| {
-        // SAFETY: the caller's promise.
-        let acc =
-            unsafe { lanes::fold_in_place::<Op, V>(op, params.reach(), items, 0, len, group, params.groups) };
-        // All lanes have an item.
-        lanes::combine_slots(op, acc, group, None)
+    let (warp, lane, warps) = (thread / 32, thread % 32, threads / 32);
+    // SAFETY: the caller's promise; the whole warp is here.
+    let mut acc = unsafe {
+        let both = two_groups::<Op, V>(op, params.reach(), params.row(row), len, thread, threads);
+        combine_two(op, both, lane)
     };
-    let (first, second) = (value(thread), value(thread + threads));
-    // SAFETY: the whole block; other slots each time.
-    let [first, second] = unsafe {
-        [
-            blocks::reduce_width(op, first, thread, threads, None, shared),
-            blocks::reduce_width(op, second, thread, threads, None, shared.from(blocks::SHARED / 2)),
-        ]
-    };
-    op.combine(first, second)
+    if warps > 1 {
+        if lane < 2 {
+            // SAFETY: one thread, one slot.
+            unsafe { shared.write((2 * warp + lane) as usize, acc) };
+        }
+        sync_threads();
+        if warp > 0 {
+            return acc;
+        }
+        // SAFETY: written before the barrier, by warps that exist; the whole first warp is here.
+        acc = unsafe {
+            let slot = lane & (2 * warps - 1);
+            combine_every_other(op, shared.read(slot as usize), 2 * warps)
+        };
+    }
+    // SAFETY: the whole first warp, or the only one, is here.
+    let second = unsafe { shuffle_down(FULL, acc, 1) };
+    op.combine(acc, second)
 }
 
 /// Rows of one chunk, a block each.
 ///
 /// # Safety
 ///
-/// `m` blocks of `max(groups, 32)` threads, or, where a thread [`takes_two`] and there are 64 groups at least of which the row fills more
-/// than half, of half as many; the rows' items are readable and `m` results writable; `groups` is that of the row's
+/// `m` blocks of `max(groups, 32)` threads, or, where a thread [`takes_two`], the row [`is_half`], of half as many; the rows' items are readable and `m` results writable; `groups` is that of the row's
 /// [`Shape`](warpfold_monoid::tree::Shape). `shared` has a slot for each 32 groups.
 #[inline(always)]
 pub unsafe fn block<Op: Monoid, const V: usize, const U: usize>(

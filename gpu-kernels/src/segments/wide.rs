@@ -176,32 +176,78 @@ pub unsafe fn wide<Op: Monoid, const V: usize, const W: usize>(
     }
     sync_threads();
     // SAFETY: the whole block; what was in the slots has been read.
-    let mut acc = unsafe { place.combine(op, acc, count.div_ceil(FOLD)) };
-    // Chunks of one lane of the fold over chunks meet first, then lanes: so neither takes long, where a chunk has few blocks or many.
+    let acc = unsafe { place.combine(op, acc, count.div_ceil(FOLD)) };
+    let piece = Piece { outer, tile, k, split, column, there, some: present > 0 };
+    // SAFETY: the whole block; two barriers since the slots were read.
+    unsafe { finish::<Op, V, false>(params, &place, op, acc, &piece, flag) };
+    let_next_start();
+}
+
+/// What a block has folded of a tile of columns, and a thread's column.
+pub(super) struct Piece {
+    pub(super) outer: u64,
+    pub(super) tile: u64,
+    /// The chunk, and which of the blocks that share it.
+    pub(super) k: u32,
+    pub(super) split: u32,
+    /// The column, if it is there: the first of its threads has the piece's value.
+    pub(super) column: u64,
+    pub(super) there: bool,
+    /// Has the piece any items?
+    pub(super) some: bool,
+}
+
+/// Folds the pieces of columns: the last block to come here of all that have one writes the results.
+///
+/// Pieces of chunks of one lane of the fold over chunks meet first, then lanes: so neither takes long, where a chunk has few blocks or
+/// many.
+///
+/// Many splits, more than [`MAX_SPLITS`], are folded by all threads of a column, if `MANY`.
+///
+/// # Safety
+///
+/// As for [`wide`]; the whole block calls, and two barriers lie since the slots were read.
+#[inline(always)]
+pub(super) unsafe fn finish<Op: Monoid, const V: usize, const MANY: bool>(
+    params: &ColumnParams<Op>,
+    place: &Place<Op::Acc>,
+    op: &Op,
+    mut acc: Op::Acc,
+    piece: &Piece,
+    flag: Shared<u32>,
+) {
+    let Place { part, parts, .. } = *place;
+    let Piece { outer, tile, k, split, column, there, some } = *piece;
+    let (pieces, piece) = (params.chunks * params.splits, k * params.splits + split);
     let writes = part == 0 && there;
     let lanes = params.chunks.min(FOLD_LANES);
     let lane = k % FOLD_LANES;
     let of_lane = ((params.chunks - lane - 1) / FOLD_LANES + 1) * params.splits;
-    let tickets = params.tickets.wrapping_add(((outer * tiles + tile) * tickets(params.chunks)) as usize);
+    let tickets =
+        params.tickets.wrapping_add(((outer * params.tiles + tile) * tickets(params.chunks)) as usize);
     let values = outer * (pieces as u64 + lane_values(params.chunks)) * params.inner + column;
     let values = params.partials.wrapping_add(values as usize);
     let lane_values = values.wrapping_add((pieces as u64 * params.inner) as usize);
     let apart = params.inner as usize;
     if of_lane > 1 {
         // A split beyond the chunk's end has no value, and nobody reads its place.
-        if writes && present > 0 {
+        if writes && some {
             // SAFETY: one thread a column's piece.
             unsafe { global::store(values.wrapping_add(piece as usize * apart), acc) };
         }
         // SAFETY: the whole block, and tickets of this launch.
         if !unsafe { is_last(tickets.wrapping_add(lane as usize + 1), of_lane, flag) } {
-            return let_next_start();
+            return;
         }
-        if writes {
-            let splits = |k: u32| {
-                let len = params.chunk.min(params.n - k as u64 * params.chunk);
-                present_groups::<V>(params, len).div_ceil(a_split)
-            };
+        let a_split = params.groups / params.splits;
+        let splits = |k: u32| {
+            let len = params.chunk.min(params.n - k as u64 * params.chunk);
+            present_groups::<V>(params, len).div_ceil(a_split)
+        };
+        if MANY {
+            // SAFETY: all values of this lane's chunks are written; the whole block, barriers since the slots were read.
+            acc = unsafe { fold_lane_together(params, place, op, (lane, of_lane), values, there, splits) };
+        } else if writes {
             // SAFETY: all values of this lane's chunks are written.
             acc = unsafe { fold_lane(params, op, lane, of_lane, values, splits) };
         }
@@ -213,10 +259,10 @@ pub unsafe fn wide<Op: Monoid, const V: usize, const W: usize>(
         }
         // SAFETY: as above.
         if !unsafe { is_last(tickets, lanes, flag) } {
-            return let_next_start();
+            return;
         }
         // SAFETY: all lanes' values are written.
-        let (mine, present) = unsafe { fold_lanes(op, (part, folders), (lane_values, apart), lanes, there) };
+        let (mine, present) = unsafe { fold_lanes(op, (part, parts), (lane_values, apart), lanes, there) };
         // SAFETY: the whole block; two barriers since the slots were read.
         acc = unsafe { place.combine(op, mine, present) };
     }
@@ -225,7 +271,6 @@ pub unsafe fn wide<Op: Monoid, const V: usize, const W: usize>(
         // SAFETY: one thread a column.
         unsafe { global::store(params.output.wrapping_add(at as usize), op.finish(acc)) };
     }
-    let_next_start();
 }
 
 /// Counters of a tile of columns: one for its lanes of chunks, and each of those.
@@ -346,6 +391,78 @@ unsafe fn fold_lane<Op: Monoid>(
             j += 1;
         }
         piece += BATCH as u32;
+    }
+    total
+}
+
+/// The same by all threads of a column, a chunk each at a time; the value is in the first.
+///
+/// # Safety
+///
+/// As there; the whole block calls, and the slots are free.
+#[inline(always)]
+unsafe fn fold_lane_together<Op: Monoid>(
+    params: &ColumnParams<Op>,
+    place: &Place<Op::Acc>,
+    op: &Op,
+    (lane, count): (u32, u32),
+    values: *const Op::Acc,
+    there: bool,
+    splits: impl Fn(u32) -> u32,
+) -> Op::Acc {
+    let Place { x, part, width, parts, slots } = *place;
+    let chunks = count / params.splits;
+    let mut total = op.identity();
+    let mut first = 0;
+    while first < chunks {
+        nounroll();
+        let here = parts.min(chunks - first);
+        let mut acc = op.identity();
+        if there && part < here {
+            let k = lane + (first + part) * FOLD_LANES;
+            let from = values.wrapping_add((k * params.splits) as usize * params.inner as usize);
+            let present = splits(k);
+            // Batches are trees, and meet in a counter.
+            let mut counter = Counter::<Op, 3>::new(op);
+            let mut split = 0;
+            while split < present {
+                nounroll();
+                let batch: [_; BATCH] = core::array::from_fn(|j| {
+                    let at = split + j as u32;
+                    let from = from.wrapping_add(at as usize * params.inner as usize);
+                    // SAFETY: a value, if there.
+                    unsafe { global::load_if::<Cg, Op::Acc>(at < present, from) }
+                });
+                let values: [Op::Acc; BATCH] = core::array::from_fn(|j| {
+                    if split + (j as u32) < present {
+                        // SAFETY: loaded under the same condition.
+                        unsafe { batch[j].assume_init() }
+                    } else {
+                        op.identity()
+                    }
+                });
+                counter.push(op, lanes::combine_slots(op, values, split / BATCH as u32, Some(present)));
+                split += BATCH as u32;
+            }
+            acc = counter.total(op);
+        }
+        if part > 0 && part < here && there {
+            // SAFETY: one thread, one slot.
+            unsafe { slots.write((part * width + x) as usize, acc) };
+        }
+        sync_threads();
+        if part == 0 && there {
+            total = if first == 0 { acc } else { op.combine(total, acc) };
+            let mut next = 1;
+            while next < here {
+                nounroll();
+                // SAFETY: written before the barrier.
+                total = op.combine(total, unsafe { slots.read((next * width + x) as usize) });
+                next += 1;
+            }
+        }
+        sync_threads();
+        first += parts;
     }
     total
 }

@@ -9,8 +9,9 @@ use std::fmt;
 use warpfold_gpu_kernels::segments::{
     THREADS,
     columns::{LEAST, MAX_SPLITS, SHORT_LANES, abreast},
+    flat,
     narrow::{MAX_HELD, MAX_VECTOR, is_narrow},
-    rows::takes_two,
+    rows::{is_half, takes_two},
     tile::TILE_BYTES,
     wide,
 };
@@ -60,13 +61,15 @@ pub enum SegmentStrategy {
     Narrow,
     /// Neighbouring segments, several a thread, by vectors.
     Wide,
+    /// Neighbouring segments without gaps, read as the one array that they are.
+    Flat,
     /// Every item from where its axes lead.
     Gather,
 }
 
 impl SegmentStrategy {
     /// Those that run on a device.
-    pub const ALL: [SegmentStrategy; 9] = [
+    pub const ALL: [SegmentStrategy; 10] = [
         SegmentStrategy::Thread,
         SegmentStrategy::Small,
         SegmentStrategy::Warp,
@@ -75,6 +78,7 @@ impl SegmentStrategy {
         SegmentStrategy::Columns,
         SegmentStrategy::Narrow,
         SegmentStrategy::Wide,
+        SegmentStrategy::Flat,
         SegmentStrategy::Gather,
     ];
 
@@ -90,6 +94,7 @@ impl SegmentStrategy {
             SegmentStrategy::Columns => "columns",
             SegmentStrategy::Narrow => "narrow",
             SegmentStrategy::Wide => "wide",
+            SegmentStrategy::Flat => "flat",
             SegmentStrategy::Gather => "gather",
         }
     }
@@ -206,6 +211,18 @@ const WIDE_RESIDENT: u64 = 2;
 /// Bytes that a block of *wide* could read in the time that it takes to begin and to end.
 const WIDE_BEGIN: u64 = 64 << 10;
 
+/// Bytes that a block of *flat* reads: from these on it may share a chunk with others, if there are blocks enough.
+const FLAT_LEAST: u64 = 64 << 10;
+
+/// No more than these, if chunks can be shared by so many; where accumulators are large, blocks are to be short.
+const FLAT_MOST: u64 = 384 << 10;
+
+/// Blocks of *flat* that a multiprocessor has at once.
+const FLAT_RESIDENT: u64 = 4;
+
+/// Bytes of all columns from which on *flat* has blocks enough.
+const FLAT_BYTES: u64 = 4 << 20;
+
 /// Threads in a block of *columns* at most, as [`warpfold_gpu_kernels::segments::columns::threads`] has it.
 fn column_threads(acc_bytes: usize) -> u32 {
     let fit = (32 << 10) / acc_bytes.max(1);
@@ -286,12 +303,11 @@ impl SegmentPlanner {
             }
             SegmentStrategy::Warp => m.div_ceil((THREADS / shape.groups) as u64),
             SegmentStrategy::Block => {
-                // Little more than half of what the groups hold: two to a thread, as if they were full.
-                let two = self.layout.commutative
-                    && !self.layout.any_order
-                    && shape.groups >= 64
-                    && takes_two(self.layout.item_bytes, self.layout.acc_bytes)
-                    && 2 * n <= 5 * shape.lanes();
+                let OperatorLayout { item_bytes, acc_bytes, commutative, any_order, .. } = self.layout;
+                let two = commutative
+                    && !any_order
+                    && takes_two(item_bytes, acc_bytes)
+                    && is_half(n, shape.groups, shape.vector);
                 plan.block = if two { shape.groups / 2 } else { shape.groups.max(32) };
                 m
             }
@@ -359,6 +375,7 @@ impl SegmentPlanner {
                 }
             }
             SegmentStrategy::Wide => self.split_wide(&mut plan, inner, self.abreast()),
+            SegmentStrategy::Flat => self.split_flat(&mut plan, inner),
             SegmentStrategy::Gather if shape.groups <= 32 => m.div_ceil((THREADS / shape.groups) as u64),
             SegmentStrategy::Gather => {
                 plan.block = shape.groups;
@@ -380,6 +397,7 @@ impl SegmentPlanner {
                     | SegmentStrategy::Large
                     | SegmentStrategy::Narrow
                     | SegmentStrategy::Wide
+                    | SegmentStrategy::Flat
             );
         if one_each && blocks > limit {
             return Err(Error::GridTooLarge { n, blocks, limit: self.facts.max_grid_x });
@@ -405,6 +423,12 @@ impl SegmentPlanner {
                     if self.check(SegmentStrategy::Narrow, shape, arrangement).is_ok() =>
                 {
                     (SegmentStrategy::Narrow, "few segments lie side by side")
+                }
+                Arrangement::Columns { .. }
+                    if self.is_for_flat(m, shape, inner)
+                        && self.check(SegmentStrategy::Flat, shape, arrangement).is_ok() =>
+                {
+                    (SegmentStrategy::Flat, "long segments lie side by side, as one array")
                 }
                 Arrangement::Columns { .. }
                     if shape.groups >= WIDE_GROUPS
@@ -491,6 +515,20 @@ impl SegmentPlanner {
                     _ => Err(unfit("they are not 2 to 4 columns without gaps")),
                 }
             }
+            SegmentStrategy::Flat => match arrangement {
+                Arrangement::Columns { inner, dense: true } => {
+                    if !self.layout.commutative {
+                        Err(unfit("their order matters"))
+                    } else if !flat::serves(shape.vector, self.layout.acc_bytes, true) {
+                        Err(unfit("a thread does not hold what a vector accumulates"))
+                    } else if inner > flat::threads(self.layout.acc_bytes) as u64 {
+                        Err(unfit("they are more than the threads of a block"))
+                    } else {
+                        Ok(())
+                    }
+                }
+                _ => Err(unfit("they are no columns without gaps")),
+            },
             SegmentStrategy::Columns | SegmentStrategy::Wide
                 if !matches!(arrangement, Arrangement::Columns { .. }) =>
             {
@@ -511,6 +549,22 @@ impl SegmentPlanner {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Are so many columns side by side faster as one array? Rows of whole vectors, as many as a power of two, are read as well by
+    /// *wide*; and so are all whose accumulators are large.
+    fn is_for_flat(&self, m: u64, shape: &Shape, inner: u64) -> bool {
+        let item_bytes = self.layout.item_bytes as u64;
+        let whole = inner.is_multiple_of(self.abreast() as u64) && self.abreast() > 1;
+        let read_as_well = if self.layout.acc_bytes > 8 {
+            whole || inner > 64
+        } else {
+            whole && inner.is_power_of_two() && inner > 8
+        };
+        shape.groups >= WIDE_GROUPS
+            && !read_as_well
+            && m.saturating_mul(shape.n).saturating_mul(item_bytes) >= FLAT_BYTES
+            && shape.n.min(shape.chunk).saturating_mul(inner).saturating_mul(item_bytes) >= FLAT_LEAST
     }
 
     /// How many neighbours a thread of *wide* folds.
@@ -538,18 +592,25 @@ impl SegmentPlanner {
         let outer = plan.m / inner.max(1);
         let tiles = inner.div_ceil(plan.width as u64);
         let tiles_in_all = outer.saturating_mul(tiles);
-        // Blocks that share a chunk: so that rounds of blocks are full, against what it takes one to begin.
-        let slots = self.facts.multiprocessors as u64 * WIDE_RESIDENT;
+        self.split(plan, tiles_in_all, wide::MAX_ROUNDS, WIDE_RESIDENT);
+        tiles_in_all.saturating_mul(chunks * plan.splits as u64)
+    }
+
+    /// How many blocks share a chunk of a tile of columns, of which there are so many: so that rounds of blocks, of which a
+    /// multiprocessor has `resident` at once, are full, against what it takes one to begin.
+    fn split(&self, plan: &mut SegmentsPlan, tiles_in_all: u64, most_rounds: u32, resident: u64) {
+        let (groups, chunks) = (plan.shape.groups, plan.shape.chunks.max(1));
+        let slots = self.facts.multiprocessors as u64 * resident;
         let bytes =
             plan.shape.chunk.min(plan.shape.n) * (plan.width as usize * self.layout.item_bytes) as u64;
         let cost = |splits: u32| {
             let blocks = tiles_in_all.saturating_mul(chunks * splits as u64);
             let rounds = blocks.div_ceil(slots.max(1));
             // A multiprocessor that has but one block gives it more.
-            let bytes = if blocks * WIDE_RESIDENT <= slots { bytes * 3 / 4 } else { bytes };
+            let bytes = if blocks * resident <= slots { bytes * 3 / 4 } else { bytes };
             rounds.saturating_mul(bytes / splits as u64 + WIDE_BEGIN)
         };
-        let mut splits = groups.div_ceil(plan.parts * wide::MAX_ROUNDS).next_power_of_two();
+        let mut splits = groups.div_ceil(plan.parts * most_rounds).next_power_of_two();
         plan.splits = splits;
         while splits < MAX_SPLITS && plan.parts * splits * 2 <= groups {
             splits *= 2;
@@ -562,7 +623,36 @@ impl SegmentPlanner {
             plan.tickets = tiles_in_all.saturating_mul(wide::tickets(chunks as u32));
             plan.partials = plan.m.saturating_mul(pieces + wide::lane_values(chunks as u32));
         }
-        tiles_in_all.saturating_mul(pieces)
+    }
+
+    /// How many groups of all columns a block of *flat* folds at once; the number of blocks.
+    fn split_flat(&self, plan: &mut SegmentsPlan, inner: u64) -> u64 {
+        let (groups, chunks) = (plan.shape.groups, plan.shape.chunks.max(1));
+        plan.width = inner.max(1) as u32;
+        let threads = flat::threads(self.layout.acc_bytes);
+        plan.parts = ((threads / plan.width + 1).next_power_of_two() / 2).clamp(1, groups);
+        plan.block = plan.width * plan.parts;
+        let outer = plan.m / inner.max(1);
+        let bytes = plan.shape.chunk.min(plan.shape.n) * inner * self.layout.item_bytes as u64;
+        let least = groups.div_ceil(plan.parts * flat::MAX_ROUNDS).next_power_of_two();
+        plan.splits = least;
+        // Blocks for all multiprocessors, and no more than it takes: each begins and ends.
+        let enough = self.facts.multiprocessors as u64 * FLAT_RESIDENT;
+        let all = plan.m.saturating_mul(plan.shape.n).saturating_mul(self.layout.item_bytes as u64);
+        let most = if self.layout.acc_bytes > 8 { FLAT_LEAST } else { FLAT_MOST };
+        let target = (all / enough.max(1)).clamp(FLAT_LEAST, most);
+        while plan.splits < flat::MAX_SPLITS
+            && plan.parts * plan.splits * 2 <= groups
+            && bytes / plan.splits as u64 > target
+        {
+            plan.splits *= 2;
+        }
+        let pieces = chunks * plan.splits as u64;
+        if pieces > 1 {
+            plan.tickets = outer.saturating_mul(wide::tickets(chunks as u32));
+            plan.partials = plan.m.saturating_mul(pieces + wide::lane_values(chunks as u32));
+        }
+        outer.saturating_mul(pieces)
     }
 
     /// How many columns a block of *columns* takes where order matters, and how many threads share each.
@@ -595,6 +685,7 @@ impl SegmentsPlan {
             SegmentStrategy::Columns => "columns",
             SegmentStrategy::Narrow => "narrow",
             SegmentStrategy::Wide => "wide",
+            SegmentStrategy::Flat => "flat",
             SegmentStrategy::Gather => "gather",
         }
     }
@@ -648,7 +739,7 @@ impl fmt::Display for SegmentsPlan {
                 write!(f, ", {} segments a tile", self.rows_a_tile)?
             }
             SegmentStrategy::Large => write!(f, ", {} chunks a block", self.chunks_a_block)?,
-            SegmentStrategy::Columns | SegmentStrategy::Wide => {
+            SegmentStrategy::Columns | SegmentStrategy::Wide | SegmentStrategy::Flat => {
                 if self.abreast > 1 && self.strategy == SegmentStrategy::Columns {
                     return write!(f, ", {} segments a thread\nworkspace  none", self.abreast);
                 }

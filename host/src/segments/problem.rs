@@ -76,7 +76,10 @@ impl Problem {
         let Problem { m, n, .. } = *self;
         match (plan.strategy, self.arrangement) {
             (
-                SegmentStrategy::Columns | SegmentStrategy::Narrow | SegmentStrategy::Wide,
+                SegmentStrategy::Columns
+                | SegmentStrategy::Flat
+                | SegmentStrategy::Narrow
+                | SegmentStrategy::Wide,
                 Arrangement::Columns { inner, .. },
             ) => op.params(ColumnHead {
                 input,
