@@ -51,6 +51,13 @@ fn forms<Op: Monoid>(scanner: &Scanner<Op>, initial: Op::Acc) -> [Scanner<Op>; 5
     [scanner.clone(), reverse.exclusive(), exclusive.with_initial(initial), exclusive, reverse]
 }
 
+/// The same device, as if it had so few multiprocessors: blocks that stay have many tiles each.
+fn with_few(gpu: &Engine, multiprocessors: u32) -> Engine {
+    let mut facts = gpu.facts().unwrap();
+    facts.multiprocessors = multiprocessors;
+    gpu.with_facts(facts)
+}
+
 fn check<Op: Monoid>(op: Op)
 where
     Op::Item: Data,
@@ -59,6 +66,7 @@ where
     let tiling = Tiling::of::<Op>();
     let (strip, warp, tile) = (tiling.strip as usize, tiling.warp() as usize, tiling.tile() as usize);
     let on = forms(&gpu.scanner(op).unwrap(), op.lift(ordinary(1, 3)[0], 5));
+    let few = forms(&with_few(&gpu, 20).scanner(op).unwrap(), op.lift(ordinary(1, 3)[0], 5));
     let cpu = forms(&Engine::cpu().scanner(op).unwrap(), op.lift(ordinary(1, 3)[0], 5));
     let lengths = [
         1,
@@ -87,12 +95,14 @@ where
                 if f > 0 && (offset + f) % 4 > 1 {
                     continue;
                 }
-                let found = scan(&gpu, gpu_form, view, (n as u64, 1), (offset * 3 + f) % 4);
                 let expected = cpu_form.scan(items).unwrap();
                 let size = size_of::<Op::Output>();
-                let mut pairs = found.chunks(size).zip(bytes(&expected).chunks(size)).enumerate();
-                let differs = pairs.find(|(_, (found, expected))| found != expected);
-                assert_eq!(differs, None, "the first of {n} from {offset}, {:?}", gpu_form.form());
+                for gpu_form in [gpu_form, &few[f]].into_iter().take(1 + usize::from(n > 4 * tile)) {
+                    let found = scan(&gpu, gpu_form, view, (n as u64, 1), (offset * 3 + f) % 4);
+                    let mut pairs = found.chunks(size).zip(bytes(&expected).chunks(size)).enumerate();
+                    let differs = pairs.find(|(_, (found, expected))| found != expected);
+                    assert_eq!(differs, None, "the first of {n} from {offset}, {:?}", gpu_form.form());
+                }
             }
         }
     }
@@ -132,6 +142,43 @@ fn extremes_and_products() {
 #[test]
 fn functions_whose_order_matters() {
     check(Compose::<f32>::new());
+}
+
+/// As many tiles as make blocks stay on the whole device, again and again, and rows of a few tiles each.
+#[test]
+fn long_arrays_and_many_rows_by_blocks_that_stay() {
+    fn check<Op: Monoid>(gpu: &Engine, op: Op)
+    where
+        Op::Item: Data,
+    {
+        let tile = Tiling::of::<Op>().tile() as usize;
+        let (on, cpu) = (gpu.scanner(op).unwrap(), Engine::cpu().scanner(op).unwrap());
+        let n = 3000 * tile + tile / 2;
+        let items: Vec<Op::Item> = ordinary(n, 12);
+        let array = DeviceArray::from_slice(gpu, &items).unwrap();
+        for (on, cpu) in [(on.clone(), cpu.clone()), (on.reverse().exclusive(), cpu.reverse().exclusive())] {
+            let expected = cpu.scan(&items).unwrap();
+            for _ in 0..3 {
+                assert!(
+                    scan(gpu, &on, array.view(), (n as u64, 1), 0) == bytes(&expected),
+                    "{:?}",
+                    on.form()
+                );
+            }
+        }
+        let n = 3 * tile - 5;
+        let rows = items.len() / n;
+        let items = &items[..rows * n];
+        let array = DeviceArray::from_slice(gpu, items).unwrap();
+        let found = scan(gpu, &on, array.view(), (n as u64, 1), 0);
+        for (k, (row, found)) in items.chunks(n).zip(found.chunks(n * size_of::<Op::Output>())).enumerate() {
+            assert!(found == bytes(&cpu.scan(row).unwrap()), "row {k}");
+        }
+    }
+    let Some(gpu) = gpu() else { return };
+    check(&gpu, Sum::<f32>::new());
+    check(&gpu, Sum::<u8, u32>::new());
+    check(&gpu, Compose::<f32>::new());
 }
 
 #[test]
@@ -253,15 +300,18 @@ fn many_streams_at_once_never_hang_and_never_differ() {
     let singles = lengths.map(|n| Items::<f32>::new(&gpu, n));
     let numbers = lengths.map(|n| Items::<i32>::new(&gpu, n));
     let small = lengths.map(|n| Items::<u8>::new(&gpu, n));
+    let few = with_few(&gpu, 2);
     let strands = (0..STREAMS).map(|k| -> Box<dyn Scans + '_> {
         let at = k / 6 % 4;
+        // On a small device's plan the longer ones have blocks that stay.
+        let gpu = if k / 24 % 2 > 0 { &few } else { &gpu };
         match k % 6 {
-            0 => Box::new(Strand::new(&gpu, Sum::<f64>::new(), Clone::clone, &doubles[at])),
-            1 => Box::new(Strand::new(&gpu, Compose::<f32>::new(), Clone::clone, &maps[at])),
-            2 => Box::new(Strand::new(&gpu, Sum::<f32>::new(), Scanner::reverse, &singles[at])),
-            3 => Box::new(Strand::new(&gpu, Sum::<i32>::new(), Clone::clone, &numbers[at])),
-            4 => Box::new(Strand::new(&gpu, Sum::<u8, u64>::new(), Scanner::exclusive, &small[at])),
-            _ => Box::new(Strand::new(&gpu, Max::<f32>::new(), Clone::clone, &singles[at])),
+            0 => Box::new(Strand::new(gpu, Sum::<f64>::new(), Clone::clone, &doubles[at])),
+            1 => Box::new(Strand::new(gpu, Compose::<f32>::new(), Clone::clone, &maps[at])),
+            2 => Box::new(Strand::new(gpu, Sum::<f32>::new(), Scanner::reverse, &singles[at])),
+            3 => Box::new(Strand::new(gpu, Sum::<i32>::new(), Clone::clone, &numbers[at])),
+            4 => Box::new(Strand::new(gpu, Sum::<u8, u64>::new(), Scanner::exclusive, &small[at])),
+            _ => Box::new(Strand::new(gpu, Max::<f32>::new(), Clone::clone, &singles[at])),
         }
     });
     let mut strands: Vec<_> = strands.collect();
@@ -302,7 +352,8 @@ fn replayed_graphs_never_take_what_earlier_runs_left() {
     let Some(gpu) = gpu() else { return };
     let _apart = apart();
     let _context = Context::new(Device::get_device(0).unwrap()).unwrap();
-    let sum = gpu.scanner(Sum::<i32>::new()).unwrap();
+    // So that blocks stay: four for the 28 tiles of the long one.
+    let sum = with_few(&gpu, 2).scanner(Sum::<i32>::new()).unwrap();
     let stream = Stream::new(StreamFlags::NON_BLOCKING, None).unwrap();
     let (long, short) = (200_000, 50_000);
     let items: Vec<i32> = ordinary(long, 6);
