@@ -372,7 +372,7 @@ pub(crate) unsafe fn shared_copy_async<T: Plain>(ptr: *mut T, _len: usize, index
 #[inline(always)]
 pub(crate) unsafe fn shared_copy_async<T: Plain>(ptr: *mut T, len: usize, index: usize, from: *const T) {
     // SAFETY: the caller's promise.
-    unsafe { shared_write(ptr, len, index, load_vector::<T, 1, Plainly>(from)) }
+    unsafe { shared_write(ptr, len, index, load_vector::<T, 1, crate::global::hint::Cg>(from)[0]) }
 }
 
 #[inline(always)]
