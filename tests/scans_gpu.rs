@@ -144,7 +144,7 @@ fn functions_whose_order_matters() {
     check(Compose::<f32>::new());
 }
 
-/// As many tiles as make blocks stay on the whole device, again and again, and rows of a few tiles each.
+/// As many tiles as make blocks stay on the whole device, again and again, and rows of several tiles each.
 #[test]
 fn long_arrays_and_many_rows_by_blocks_that_stay() {
     fn check<Op: Monoid>(gpu: &Engine, op: Op)
@@ -166,7 +166,7 @@ fn long_arrays_and_many_rows_by_blocks_that_stay() {
                 );
             }
         }
-        let n = 3 * tile - 5;
+        let n = 9 * tile - 5;
         let rows = items.len() / n;
         let items = &items[..rows * n];
         let array = DeviceArray::from_slice(gpu, items).unwrap();

@@ -512,7 +512,7 @@ fn rows_and_axes_have_the_bits_of_lines_alone() {
     let op: Words = grouping();
     let tile = Tiling::of::<Words>().tile() as usize;
     for scanner in [Engine::cpu().scanner(op).unwrap(), engine(5).scanner(op).unwrap()] {
-        for (m, n) in [(3, 1), (5, 33), (2, tile), (3, 2 * tile + 9)] {
+        for (m, n) in [(3, 1), (5, 33), (2, tile), (3, 2 * tile + 9), (3, 8 * tile - 5)] {
             let items: Vec<u32> = numbers(m * n);
             for form in FORMS {
                 let scanner = formed(&scanner, form, None);

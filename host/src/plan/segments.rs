@@ -552,14 +552,14 @@ impl SegmentPlanner {
     }
 
     /// Are so many columns side by side faster as one array? Rows of whole vectors, as many as a power of two, are read as well by
-    /// *wide*; and so are all whose accumulators are large.
+    /// *wide*, unless there are several such arrays of few columns; and so are all whose accumulators are large.
     fn is_for_flat(&self, m: u64, shape: &Shape, inner: u64) -> bool {
         let item_bytes = self.layout.item_bytes as u64;
         let whole = inner.is_multiple_of(self.abreast() as u64) && self.abreast() > 1;
         let read_as_well = if self.layout.acc_bytes > 8 {
             whole || inner > 64
         } else {
-            whole && inner.is_power_of_two() && inner > 8
+            whole && inner.is_power_of_two() && inner > if m > inner { 64 } else { 8 }
         };
         shape.groups >= WIDE_GROUPS
             && !read_as_well
