@@ -192,7 +192,7 @@ fn resident(seed: u64, resident_blocks: usize) -> Engine {
     engine.load(Kernels { table: &KEYS, modules: &[] });
     // Many blocks, or two that scan tile after tile.
     let mut facts = DeviceFacts::H100;
-    if seed % 2 > 0 {
+    if !seed.is_multiple_of(2) {
         facts.multiprocessors = 1;
     }
     engine.with_facts(facts)

@@ -360,7 +360,11 @@ pub(crate) unsafe fn shared_copy_async<T: Plain>(ptr: *mut T, _len: usize, index
     // SAFETY: the caller promises `index` within the array, and 16 readable bytes, aligned.
     unsafe {
         asm!(
-            "{{ .reg .u64 %to; cvta.to.shared.u64 %to, {to}; cp.async.cg.shared.global [%to], [{from}], 16; }}",
+            "{{",
+            ".reg .u64 %to;",
+            "cvta.to.shared.u64 %to, {to};",
+            "cp.async.cg.shared.global [%to], [{from}], 16;",
+            "}}",
             to = in(reg64) ptr.add(index),
             from = in(reg64) from,
             options(nostack),

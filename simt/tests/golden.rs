@@ -271,6 +271,18 @@ fn dynamic_shared_memory_is_declared_without_a_size() {
 }
 
 #[test]
+fn copies_are_asked_for_and_waited_for_where_there_are_any() {
+    for arch in ARCHS {
+        let (ptx, old) = (ptx("copies", arch), arch == Arch::Sm75);
+        has(&ptx, if old { 0 } else { 2 }, "cp.async.cg.shared.global");
+        has(&ptx, if old { 0 } else { 2 }, "cp.async.commit_group");
+        has(&ptx, if old { 0 } else { 1 }, "cp.async.wait_group 1");
+        has(&ptx, if old { 0 } else { 1 }, "cp.async.wait_group 0");
+        has(&ptx, if old { 2 } else { 0 }, "ld.global");
+    }
+}
+
+#[test]
 fn kernels_in_the_style_of_cuda_std_build() {
     for arch in ARCHS {
         assert!(ptx("add", arch).contains(".visible .entry add("));

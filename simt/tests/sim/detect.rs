@@ -7,7 +7,7 @@
 use std::panic::Location;
 
 use warpfold_simt::atomic::{self, AcqRel, Gpu, Relaxed};
-use warpfold_simt::shared::dynamic_shared;
+use warpfold_simt::shared::{commit_copies, dynamic_shared, wait_copies};
 use warpfold_simt::sim::{self, Buffer, Fault, FaultKind, LaneState, Launch, Options, Place};
 use warpfold_simt::warp::{self, FULL};
 use warpfold_simt::{global, shared, shared_array, thread};
@@ -217,6 +217,44 @@ fn a_read_of_shared_memory_that_nobody_wrote() {
     });
     assert_eq!(fault.kind, FaultKind::UnwrittenShared { index: 32, len: 33 });
     assert_eq!((place(&fault).thread, place(&fault).call), ((32, 0, 0).into(), "Shared::read"));
+}
+
+#[test]
+fn a_copy_that_is_not_waited_for_has_not_arrived() {
+    let items: Vec<u128> = (0..64).collect();
+    let ptr = items.as_ptr() as usize;
+    // Two groups, of which each lane waits for the first, or for both.
+    let run = |what: usize| {
+        let kernel = || {
+            let tile = shared!([u128; 64]);
+            let (t, from) = (thread::thread_idx_x() as usize, ptr as *const u128);
+            unsafe {
+                tile.copy_async(t, from.add(t));
+                commit_copies();
+                tile.copy_async(32 + t, from.add(32 + t));
+                commit_copies();
+                wait_copies::<1>();
+                match what {
+                    0 => _ = tile.read(32 + t),
+                    1 => _ = tile.read(t ^ 1),
+                    _ => {
+                        assert_eq!(tile.read(t), t as u128);
+                        warp::sync_warp(FULL);
+                        assert_eq!(tile.read(t ^ 1), (t ^ 1) as u128);
+                        wait_copies::<0>();
+                        assert_eq!(tile.read(32 + t), 32 + t as u128);
+                    }
+                }
+            }
+        };
+        sim::launch(&Launch::new("copies", 1, 32), &Options::default(), kernel)
+    };
+    run(2).unwrap();
+    let kind = run(0).unwrap_err().kind;
+    assert!(matches!(kind, FaultKind::UnwrittenShared { index: 32.., len: 64 }), "{kind}");
+    // A neighbour's is on its way, or has arrived without a barrier since.
+    let kind = run(1).unwrap_err().kind;
+    assert!(matches!(kind, FaultKind::UnwrittenShared { .. } | FaultKind::SharedRace { .. }), "{kind}");
 }
 
 #[test]
