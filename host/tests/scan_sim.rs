@@ -509,24 +509,31 @@ fn running_maxima_with_their_places() {
 
 #[test]
 fn rows_and_axes_have_the_bits_of_lines_alone() {
-    let op: Words = grouping();
-    let tile = Tiling::of::<Words>().tile() as usize;
-    for scanner in [Engine::cpu().scanner(op).unwrap(), engine(5).scanner(op).unwrap()] {
-        for (m, n) in [(3, 1), (5, 33), (2, tile), (3, 2 * tile + 9), (3, 8 * tile - 5)] {
-            let items: Vec<u32> = numbers(m * n);
-            for form in FORMS {
-                let scanner = formed(&scanner, form, None);
-                let expected: Vec<u64> =
-                    items.chunks(n).flat_map(|row| defined(&op, row, form, None)).collect();
-                assert!(
-                    scanner.scan_rows(&items, n as u64).unwrap() == expected,
-                    "{m} rows of {n}, {form:?}"
-                );
+    fn check<Op: Monoid<Item: Worth>>(op: Op, shapes: &[(usize, usize)])
+    where
+        Op::Output: PartialEq + std::fmt::Debug,
+    {
+        for scanner in [Engine::cpu().scanner(op).unwrap(), engine(5).scanner(op).unwrap()] {
+            for &(m, n) in shapes {
+                let items: Vec<Op::Item> = numbers(m * n);
+                for form in FORMS {
+                    let scanner = formed(&scanner, form, None);
+                    let expected: Vec<Op::Output> =
+                        items.chunks(n).flat_map(|row| defined(&op, row, form, None)).collect();
+                    assert!(
+                        scanner.scan_rows(&items, n as u64).unwrap() == expected,
+                        "{m} rows of {n}, {form:?}"
+                    );
+                }
             }
+            let error = scanner.scan_rows(&numbers(3), 2).unwrap_err();
+            assert_eq!(error, Error::RaggedRows { items: 3, n: 2 });
         }
-        let error = scanner.scan_rows(&[1, 2, 3], 2).unwrap_err();
-        assert_eq!(error, Error::RaggedRows { items: 3, n: 2 });
     }
+    let tile = Tiling::of::<Words>().tile() as usize;
+    check::<Words>(grouping(), &[(3, 1), (5, 33), (2, tile), (3, 2 * tile + 9)]);
+    // By blocks that stay, from aligned starts: what is left of the last tile of a row gives way to the first of another.
+    check::<Same>(grouping(), &[(3, 8 * Tiling::of::<Same>().tile() as usize - 100)]);
 }
 
 #[test]
