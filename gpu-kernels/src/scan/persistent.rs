@@ -83,7 +83,8 @@ pub const fn resident<Op: Monoid>() -> u32 {
     match room {
         0 | 1 => 1,
         2 => 2,
-        _ => 3,
+        3 => 3,
+        _ => 4,
     }
 }
 
