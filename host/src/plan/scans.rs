@@ -156,8 +156,8 @@ impl ScanPlan {
             let resident =
                 (facts.shared_bytes_per_multiprocessor / (bytes + own)).min(persistent::resident::<Op>());
             let slots = facts.multiprocessors.saturating_mul(resident);
-            // Blocks ask for items without waiting for them; and each has several tiles.
-            let has_copies = facts.compute_capability >= (8, 0);
+            // Blocks ask for items without waiting for them; PTX for what is older, which built-in kernels have for 8.x too, waits.
+            let has_copies = facts.compute_capability >= (9, 0);
             if has_copies
                 && resident >= 2
                 && bytes + own <= facts.most_shared_bytes_per_block
