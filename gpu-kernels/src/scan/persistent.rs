@@ -1,15 +1,17 @@
 //! Scans of long rows: blocks that stay, and scan tile after tile.
 //!
 //! **Tiles are in several states at once.** In a step, between two barriers, the warps of a block write the results of one tile, in
-//! whose place they ask for the items of one to come, and fold the items of another, which they asked for a step ago. At the same time a warp
-//! more, which has no items, publishes the value of the tile that was folded a step ago, and looks back for the one before that, which
-//! will be written in the next step: at the values of its group's tiles, and of the groups before. So what a tile waits for
-//! was published about a step ago by blocks that keep up, and the warps with items do not stand still meanwhile.
+//! whose place they ask for the items of one to come, and fold the items of another, which they asked for a step ago. At the same time two
+//! warps that have no items work for the tiles in between: one publishes the value of the tile that was folded a step ago; the other looks
+//! back for the one before that, which will be written in the next step, at the values of its group's tiles, and of the groups before.
+//! So what a tile waits for was published about a step ago by blocks that keep up, and the warps with items do not stand still meanwhile.
 //!
 //! **No block waits for a tile that nobody works at.** A block goes through its tiles in the order in which it drew them, and all that it
 //! does for a tile waits for lower tiles only: for their values, and in the chain of groups, of which it looks at 32, for that of
-//! one of those. In a step the lower tile has its turn first; the other way round, its chain, which others might wait for, would wait
-//! for the values of tiles that come after it. So it need not be known how many blocks run at once.
+//! one of those. Nor does what it does for a lower tile wait for anything that it does for a higher one in the same step: that is why
+//! telling a group's value, for which the others of the group must have told theirs, and looking back are two warps' work. (By one warp, in
+//! that order, an H200 hung: the chain that others waited for waited for the values of tiles that came after it.) So it need not be
+//! known how many blocks run at once.
 
 use core::marker::PhantomData;
 
