@@ -59,8 +59,11 @@ pub const fn own_bytes<Op: Monoid>() -> usize {
     values::<Op>() * size_of::<Op::Acc>() + DRAWN * size_of::<u64>()
 }
 
-/// The most of them.
-pub const STATIC_BYTES: u32 = (6 * 256 / LANES + 2) * 256 + 32;
+/// The most of them, for kernels that ask for more dynamic shared memory than every block has.
+pub fn static_bytes(kernel: &str) -> Option<u32> {
+    let most = (6 * 256 / LANES + 2) * 256 + 32;
+    matches!(kernel, "persistent_forward" | "persistent_reverse").then_some(most)
+}
 
 /// Accumulators in shared memory, twice: the warps' values, what stands before each warp and behind the last, and the values scanned.
 pub const fn values<Op: Monoid>() -> usize {

@@ -60,9 +60,7 @@ impl Loaded {
                 // Kernels of other families have these names too.
                 let own = match export.family {
                     Family::Tags => tags::static_bytes(entry.kernel),
-                    Family::Scans if entry.kernel.starts_with("persistent") => {
-                        Some(scan::persistent::STATIC_BYTES)
-                    }
+                    Family::Scans => scan::persistent::static_bytes(entry.kernel),
                     _ => None,
                 };
                 if let Some(own) = own {

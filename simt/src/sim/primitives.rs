@@ -1,6 +1,5 @@
 //! The host side of the seam: every primitive as a step of the simulated thread.
 
-use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 use std::panic::Location;
 
@@ -304,15 +303,12 @@ pub(crate) fn commit_copies() {
 #[track_caller]
 pub(crate) fn wait_copies<const NEWEST: usize>() {
     let context = current();
-    let arrived = |copies: &(VecDeque<Copy>, usize)| {
-        copies.0.front().is_some_and(|copy| copy.group + NEWEST < copies.1)
+    let next = || {
+        let (pending, closed) = &mut *context.thread().copies.borrow_mut();
+        let arrives = pending.front().is_some_and(|copy| copy.group + NEWEST < *closed);
+        if arrives { pending.pop_front() } else { None }
     };
-    loop {
-        let copies = &mut *context.thread().copies.borrow_mut();
-        if !arrived(copies) {
-            return;
-        }
-        let Some(Copy { from, to, .. }) = copies.0.pop_front() else { return };
+    while let Some(Copy { from, to, .. }) = next() {
         // SAFETY: 16 bytes each, checked when they were asked for; the caller of that promised that they stay.
         unsafe {
             shared_access(to.cast::<u128>(), 1, 0, AccessKind::Write, Location::caller());
