@@ -415,22 +415,14 @@ impl<Op: Monoid> SegmentReducer<Op> {
                 bytes_of_all(results),
             )?;
             // More than fits into the device's memory; the bits are the same.
-            match (left, segments) {
-                (Left::Some(left), Segments::Irregular { items, plan }) => {
-                    let ranges: Vec<_> = left.iter().map(|&k| plan.range(k)).collect();
-                    let begins: Vec<u64> = ranges.iter().map(|range| range.start).collect();
-                    let ends: Vec<u64> = ranges.iter().map(|range| range.end).collect();
-                    let plan = SegmentPlan::from_ranges(&begins, &ends)?;
-                    let mut found = room(plan.segments())?;
-                    let segments = Segments::irregular(items, &plan)?;
-                    cpu::reduce_segments(Operators::Same(&self.op), segments, &mut found);
-                    left.into_iter().zip(found).for_each(|(k, result)| results[k as usize] = result);
+            let (segments, numbers) = match (&left, segments) {
+                (Left::Nothing, _) => return Ok(()),
+                (Left::Some { plan, numbers }, Segments::Irregular { items, .. }) => {
+                    (Segments::irregular(items, plan)?, Some(&numbers[..]))
                 }
-                (Left::All | Left::Some(_), segments) => {
-                    cpu::reduce_segments(Operators::Same(&self.op), segments, results);
-                }
-                (Left::Nothing, _) => {}
-            }
+                (_, segments) => (segments, None),
+            };
+            cpu::reduce_numbered(Operators::Same(&self.op), segments, numbers, results);
         }
         Ok(())
     }
