@@ -272,12 +272,3 @@ kernels! {
     mss_f32 => MaxSegmentSum<f32>,
     mss_f64 => MaxSegmentSum<f64>,
 }
-
-/// While two values of 56 bytes are merged, once for a warp and a level, a block of 512 threads has not the registers for both.
-#[cfg(target_arch = "nvptx64")]
-const _: () = {
-    #[unsafe(export_name = "var_c32__reduce_long__allow_stack")]
-    static C32: u32 = 256;
-    #[unsafe(export_name = "var_c64__reduce_long__allow_stack")]
-    static C64: u32 = 256;
-};

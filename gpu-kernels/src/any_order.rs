@@ -101,18 +101,8 @@ pub unsafe fn fold<Op: Monoid, const V: usize, const U: usize>(
         // they would wait for each other. So there are either all of a batch or one.
         let count = if size > 0 || left >= U as u32 { left.min(U as u32) } else { 1 };
         // SAFETY: `left` vectors are there.
-        let batch = unsafe { load_up_to::<Op::Item, V, U>(next, stride, count, astray) };
-        // SAFETY: `count` is at least 1.
-        let mut value = op.fold_many(unsafe { batch[0].assume_init() }, index);
-        let mut u = 1;
-        while u < U {
-            if (u as u32) < count {
-                // SAFETY: vector `u` is there.
-                let vector = unsafe { batch[u].assume_init() };
-                value = op.combine(value, op.fold_many(vector, index + (u * stride) as u64));
-            }
-            u += 1;
-        }
+        let vectors = unsafe { load_up_to::<Op::Item, V, U>(next, stride, count, astray) };
+        let value = op.fold_vectors::<V, U>(vectors, count, index, stride as u64);
         acc = if begun { op.combine(acc, value) } else { value };
         // The compiler is not to peel off a first round.
         begun = opaque(1) != 0;
@@ -148,16 +138,11 @@ unsafe fn fold_batch<Op: Monoid, const V: usize, const U: usize>(
     let batch: [[Op::Item; V]; U] = core::array::from_fn(|u| unsafe {
         global::load_neighbours_with::<NoAllocate, Op::Item, V>(first.wrapping_add(u * stride))
     });
-    let mut acc = op.fold_many(batch[0], index);
-    let mut u = 1;
-    while u < U {
-        acc = op.combine(acc, op.fold_many(batch[u], index + (u * stride) as u64));
-        u += 1;
-    }
-    acc
+    op.fold_vectors::<V, U>(batch, U as u32, index, stride as u64)
 }
 
-/// Loads the first `count` of `U` vectors, `stride` items apart, all in flight together.
+/// Loads the first `count` (at least 1) of `U` vectors, `stride` items apart, all in flight together, and the first again for the
+/// others.
 ///
 /// # Safety
 ///
@@ -168,25 +153,30 @@ unsafe fn load_up_to<T: Plain, const V: usize, const U: usize>(
     stride: usize,
     count: u32,
     astray: bool,
-) -> [MaybeUninit<[T; V]>; U] {
-    let vector = |u: usize| first.wrapping_add(u * stride);
-    // Before the batch is used, and so in a place of their own, or the assembler would move them to their uses.
+) -> [[T; V]; U] {
+    // Where the loads stand, or the assembler would move them to their uses.
+    let load = |astray: bool, u: usize| {
+        let vector = first.wrapping_add(u * stride);
+        // SAFETY: the caller's promise.
+        unsafe {
+            if astray {
+                global::load_if::<Plainly, [T; V]>(true, vector.cast()).assume_init()
+            } else {
+                global::load_neighbours_if::<NoAllocate, T, V>(true, vector).assume_init()
+            }
+        }
+    };
+    let there = |u: usize| if (u as u32) < count { u } else { 0 };
+    // Before the batch is used, and so in a place of their own.
     if astray && global::is_vector::<T, V>() {
         cold_path();
-        return core::array::from_fn(|u| {
-            // SAFETY: the caller's promise.
-            unsafe { global::load_if::<Plainly, [T; V]>((u as u32) < count, vector(u).cast()) }
-        });
+        return core::array::from_fn(|u| load(true, there(u)));
     }
     // Nothing is read twice.
     if count == U as u32 {
-        // SAFETY: the caller's promise.
-        core::array::from_fn(|u| unsafe { global::load_neighbours_if::<NoAllocate, T, V>(true, vector(u)) })
+        core::array::from_fn(|u| load(false, u))
     } else {
-        core::array::from_fn(|u| {
-            // SAFETY: the caller's promise.
-            unsafe { global::load_neighbours_if::<NoAllocate, T, V>((u as u32) < count, vector(u)) }
-        })
+        core::array::from_fn(|u| load(false, there(u)))
     }
 }
 

@@ -18,7 +18,7 @@ use warpfold_simt::{
     warp::{FULL, shuffle_idx, sync_warp},
 };
 
-use crate::{any_order, block, lanes, ordered, warp};
+use crate::{any_order, block, export, lanes, ordered, warp};
 
 /// Which part of more a launch of `reduce_long` reduces: see [`reduce_chunks`].
 #[repr(C)]
@@ -79,6 +79,12 @@ pub const VECTORS_IN_FLIGHT: usize = VECTORS_A_GROUP as usize;
 
 /// The same in long reductions, where small accumulators leave registers for it.
 const LONG_BATCH: usize = 2 * VECTORS_IN_FLIGHT;
+
+/// The same where accumulators leave few registers.
+const FEW: usize = VECTORS_IN_FLIGHT / 2;
+
+/// The same of narrow items that a source reads one by one.
+const MANY: usize = 4 * VECTORS_IN_FLIGHT;
 
 /// Reduces an array of at most one chunk in one block of `max(groups, 32)` threads.
 ///
@@ -217,7 +223,28 @@ pub(crate) unsafe fn fold_partials<Op: Monoid>(
     count: u32,
     lane: u32,
 ) -> Op::Acc {
-    const BATCH: u32 = 8;
+    // As many at once as a thread has registers for.
+    // SAFETY: the caller's promise.
+    unsafe {
+        match size_of::<Op::Acc>() {
+            ..=16 => fold_partials_by::<Op, 8>(op, partials, count, lane),
+            _ => fold_partials_by::<Op, 2>(op, partials, count, lane),
+        }
+    }
+}
+
+/// The same with so many loads in flight.
+///
+/// # Safety
+///
+/// As there.
+#[inline(always)]
+unsafe fn fold_partials_by<Op: Monoid, const BATCH: usize>(
+    op: &Op,
+    partials: *const Op::Acc,
+    count: u32,
+    lane: u32,
+) -> Op::Acc {
     // A lane takes the values `first`, `first + step`, ... before `end`.
     let (first, step, end, present) = if Op::COMMUTATIVE {
         (lane, FOLD_LANES, count, count.min(FOLD_LANES))
@@ -231,20 +258,20 @@ pub(crate) unsafe fn fold_partials<Op: Monoid>(
         nounroll();
         // The last value stands in for those that are not there, so that no load waits for a branch.
         // SAFETY: clamped to what is there.
-        let batch: [Op::Acc; BATCH as usize] = core::array::from_fn(|u| unsafe {
+        let batch: [Op::Acc; BATCH] = core::array::from_fn(|u| unsafe {
             global::load_cg(partials.wrapping_add((next + u as u32 * step).min(end - 1) as usize))
         });
         let mut u = 0;
         while u < BATCH {
-            let position = next + u * step;
+            let position = next + u as u32 * step;
             if position == first {
                 acc = batch[0];
             } else if position < end {
-                acc = op.combine(acc, batch[u as usize]);
+                acc = op.combine(acc, batch[u]);
             }
             u += 1;
         }
-        next += BATCH * step;
+        next += BATCH as u32 * step;
     }
     // SAFETY: the whole warp is here.
     unsafe { warp::reduce_width(op, acc, lane, FOLD_LANES, Some(present)) }
@@ -275,31 +302,50 @@ pub(crate) unsafe fn chunk_value<Op: Monoid, const V: usize, const U: usize>(
     let (op, thread) = (&params.op, thread_idx_x());
     let items = params.input.wrapping_add(start as usize);
     let start = params.part.base + start;
-    let batch = U as u64 * V as u64 * groups as u64;
-    // Worth code of its own where that is little: few lanes of small accumulators.
+    // Worth code of its own where that is little, few lanes of small accumulators, or where there is much to do.
     let small = V <= 4 && size_of::<Op::Acc>() <= 8;
-    let whole = len & (batch - 1) == 0 && len > 0 && groups >= 32;
-    if small && whole && is_vector_aligned::<Op::Item, V>(items) {
-        let batches = (len >> batch.trailing_zeros()) as u32;
-        let twice = long && U == VECTORS_IN_FLIGHT && batches.is_multiple_of(2);
-        // SAFETY: the caller's promise; a whole number of batches.
+    if (small || long) && groups >= 32 && is_vector_aligned::<Op::Item, V>(items) {
+        let positions = size_of::<Op::Item>() == 0;
+        let rows = len >> (V as u64 * groups as u64).trailing_zeros();
+        // SAFETY: the caller's promise, and all that the other functions ask for.
         let acc = unsafe {
-            if twice {
-                lanes::fold_whole::<Op, V, LONG_BATCH>(op, items, start, batches / 2, thread, groups)
+            if positions && long && Op::AT_ONCE >= 8 && V == 1 {
+                // Narrow items of a source: a thread reads two neighbours at once, for there is no room for as many loads in
+                // flight as would take to get at memory's speed by one.
+                begin::<Op, 2, MANY>(op, items, start, len, rows, thread, groups / 2, long)
+            } else if long
+                && (V * Op::LANE_BYTES > 96 || (positions && Op::AT_ONCE == 1 && size_of::<Op::Acc>() > 16))
+            {
+                // Wide lanes, or wide items of a source, leave registers for few.
+                begin::<Op, V, FEW>(op, items, start, len, rows, thread, groups, long)
+            } else if small && long && U == VECTORS_IN_FLIGHT && rows >= LONG_BATCH as u64 {
+                begin::<Op, V, LONG_BATCH>(op, items, start, len, rows, thread, groups, long)
             } else {
-                lanes::fold_whole::<Op, V, U>(op, items, start, batches, thread, groups)
+                begin::<Op, V, U>(op, items, start, len, rows, thread, groups, long)
             }
         };
-        let acc = lanes::combine_slots(op, acc, thread, None);
-        // SAFETY: the whole block is here: alignment and length are the same for all its threads.
-        return unsafe { block::reduce_width(op, acc, thread, groups, None, shared) };
+        if let Some((acc, holders)) = acc {
+            // Threads that hold nothing must not combine that.
+            let present = if holders < groups { Some(holders) } else { None };
+            // SAFETY: the whole block is here: alignment and length are the same for all its threads.
+            return unsafe { block::reduce_width(op, acc, thread, holders, present, shared) };
+        }
     }
-    if small {
+    if small || long {
         cold_path();
     }
     let lanes = if thread < groups {
         // SAFETY: the caller's promise.
-        unsafe { lanes::fold::<Op, V, U>(op, items, start, len, thread, groups) }
+        unsafe {
+            // This way lanes share nothing.
+            if long && size_of::<Op::Item>() == 0 && size_of::<Op::Acc>() > 16 {
+                lanes::fold::<Op, V, 1>(op, items, start, len, thread, groups)
+            } else if long && V * size_of::<Op::Acc>() > 64 && export::holds_two::<Op>() {
+                lanes::fold::<Op, V, FEW>(op, items, start, len, thread, groups)
+            } else {
+                lanes::fold::<Op, V, U>(op, items, start, len, thread, groups)
+            }
+        }
     } else {
         lanes::Lanes { acc: [op.identity(); V], head: 0 }
     };
@@ -314,6 +360,45 @@ pub(crate) unsafe fn chunk_value<Op: Monoid, const V: usize, const U: usize>(
     let acc = lanes::combine_slots(op, acc, thread, Some(present));
     // SAFETY: the whole block is here.
     unsafe { block::reduce_width(op, acc, thread, groups, Some(present.div_ceil(V as u32)), shared) }
+}
+
+/// A thread's value of items that fill all lanes at least `U` times, aligned to a vector, and how many threads have one; of
+/// others none, nor, unless `long`, of those that are not whole batches.
+///
+/// # Safety
+///
+/// As for [`lanes::fold_whole`]; the lanes have `rows` rows of the items.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+unsafe fn begin<Op: Monoid, const V: usize, const U: usize>(
+    op: &Op,
+    items: *const Op::Item,
+    start: u64,
+    len: u64,
+    rows: u64,
+    thread: u32,
+    groups: u32,
+    long: bool,
+) -> Option<(Op::Acc, u32)> {
+    let batches = rows / U as u64;
+    let done = (batches * U as u64) << (V as u64 * groups as u64).trailing_zeros();
+    if batches == 0 || !(long || done == len) {
+        return None;
+    }
+    if thread >= groups {
+        return Some((op.identity(), groups));
+    }
+    // SAFETY: the caller's promise.
+    let mut lanes =
+        unsafe { lanes::fold_whole::<Op, V, U>(op, items, start, batches as u32, thread, groups) };
+    if long && done < len {
+        cold_path();
+        let items = items.wrapping_add(done as usize);
+        // SAFETY: the caller's promise.
+        lanes =
+            unsafe { lanes::fold_rest::<Op, V>(op, lanes, items, start + done, len - done, thread, groups) };
+    }
+    Some((lanes::combine_slots(op, lanes, thread, None), groups))
 }
 
 /// The same where the order does not matter.
@@ -333,7 +418,9 @@ unsafe fn chunk_value_in_any_order<Op: Monoid, const V: usize, const U: usize>(
     let (op, thread, threads) = (&params.op, thread_idx_x(), groups.max(32));
     let items = params.input.wrapping_add(start as usize);
     let start = params.part.base + start;
-    let twice = long && U == VECTORS_IN_FLIGHT && size_of::<Op::Item>() <= VECTOR_BYTES;
+    // Positions bring a vector of each of several arrays.
+    let size = size_of::<Op::Item>();
+    let twice = long && U == VECTORS_IN_FLIGHT && size > 0 && size <= VECTOR_BYTES;
     // SAFETY: the caller's promise; the block has `threads` threads.
     unsafe {
         let share = if twice {

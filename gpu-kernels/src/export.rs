@@ -94,6 +94,41 @@ const fn is_wide<Op: Monoid>() -> bool {
     Op::PER_SEGMENT || lanes * size_of::<Op::Acc>() > 64 || size_of::<Op::Acc>() > 32
 }
 
+/// The launch bounds of long reductions: a multiprocessor holds two blocks, unless lanes are very wide.
+pub const fn long_bounds<Op: Monoid>(threads: u32) -> u32 {
+    match size_of::<Op::Acc>() {
+        ..8 if Op::ANY_ORDER => bounds::<Op>(threads),
+        _ if holds_two::<Op>() => threads | 2 << 16,
+        _ => threads,
+    }
+}
+
+/// What a reduction may keep on the stack while two large values are merged, once for a warp and a level; a `long` one too what
+/// little its way for arrays off a boundary has no registers for.
+pub const fn stack<Op: Monoid>(long: bool) -> u32 {
+    let (acc, vector) = (size_of::<Op::Acc>(), vector_len(size_of::<Op::Item>()));
+    match (Op::COMMUTATIVE, Op::ANY_ORDER) {
+        _ if acc > 32 => 256,
+        _ if !long => 0,
+        (true, false) if vector * acc >= 64 => 96,
+        (true, false) if size_of::<Op::Item>() == 0 && Op::AT_ONCE >= 8 => 16,
+        (false, _) if vector * acc > 128 => 32,
+        _ => 0,
+    }
+}
+
+/// Is a multiprocessor to hold two blocks of a long reduction, for one alone has not enough in flight? Where lanes would fill half
+/// a thread's registers, those are worth more.
+pub(crate) const fn holds_two<Op: Monoid>() -> bool {
+    let vector = vector_len(size_of::<Op::Item>());
+    match (Op::COMMUTATIVE, Op::ANY_ORDER) {
+        (true, true) => true,
+        (true, false) => vector * Op::LANE_BYTES <= 112,
+        // A strip of floats of 16 bits becomes as many `f64`.
+        (false, _) => vector * Op::LANE_BYTES <= 128,
+    }
+}
+
 /// The launch bounds of a kernel with so many threads of which a multiprocessor is to hold so many blocks: fewer where
 /// accumulators, or an operator of each segment's own, need the registers.
 pub const fn resident<Op: Monoid>(threads: u32, blocks: u32) -> u32 {
@@ -1285,6 +1320,8 @@ macro_rules! __entry {
             // So that a block's registers suffice for as many threads, however large the accumulator.
             #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel), "__launch_bounds"))]
             static LAUNCH_BOUNDS: u32 = $crate::__bounds!($op, $kernel);
+            #[unsafe(export_name = concat!(stringify!($name), "__", stringify!($kernel), "__allow_stack"))]
+            static STACK: u32 = $crate::__stack!($op, $kernel);
         };
     };
 }
@@ -1296,8 +1333,23 @@ macro_rules! __bounds {
     ($op:ty, reduce_short) => {
         $crate::export::bounds::<$op>($crate::monoid::tree::SHORT_GROUPS)
     };
+    ($op:ty, reduce_long) => {
+        $crate::export::long_bounds::<$op>($crate::monoid::tree::MAX_GROUPS)
+    };
     ($op:ty, $kernel:ident) => {
         $crate::export::bounds::<$op>($crate::monoid::tree::MAX_GROUPS)
+    };
+}
+
+/// The stack that a kernel may have.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __stack {
+    ($op:ty, reduce_long) => {
+        $crate::export::stack::<$op>(true)
+    };
+    ($op:ty, $kernel:ident) => {
+        $crate::export::stack::<$op>(false)
     };
 }
 

@@ -169,12 +169,7 @@ pub unsafe fn fold_whole<Op: Monoid, const V: usize, const U: usize>(
     let mut index = start + (thread as usize * V) as u64;
     // SAFETY: the first batch.
     let batch = unsafe { load_batch::<Op::Item, V, U>(next, stride) };
-    let mut acc: [Op::Acc; V] = core::array::from_fn(|slot| op.lift(batch[0][slot], index + slot as u64));
-    let mut u = 1;
-    while u < U {
-        acc = push_vector(op, acc, batch[u], index + (u * stride) as u64);
-        u += 1;
-    }
+    let mut acc = op.fold_rows(None, batch, index, stride as u64);
     let mut left = batches - 1;
     while left > 0 {
         nounroll();
@@ -182,12 +177,48 @@ pub unsafe fn fold_whole<Op: Monoid, const V: usize, const U: usize>(
         index += (U * stride) as u64;
         // SAFETY: `left` batches follow.
         let batch = unsafe { load_batch::<Op::Item, V, U>(next, stride) };
-        let mut u = 0;
-        while u < U {
-            acc = push_vector(op, acc, batch[u], index + (u * stride) as u64);
-            u += 1;
-        }
+        acc = op.fold_rows(Some(acc), batch, index, stride as u64);
         left -= 1;
+    }
+    acc
+}
+
+/// Takes what follows into lanes that all hold something: the lanes that [`fold_whole`] gave, and `len` items behind its own.
+///
+/// # Safety
+///
+/// `items` points to item `start` and is aligned to a vector, with `len` items readable behind it.
+#[inline(always)]
+pub unsafe fn fold_rest<Op: Monoid, const V: usize>(
+    op: &Op,
+    mut acc: [Op::Acc; V],
+    items: *const Op::Item,
+    start: u64,
+    len: u64,
+    thread: u32,
+    groups: u32,
+) -> [Op::Acc; V] {
+    let (vectors, tail) = ((len / V as u64) as u32, len % V as u64);
+    let mut w = thread;
+    while w < vectors {
+        nounroll();
+        let first = w as usize * V;
+        // SAFETY: a vector of the items.
+        let row = unsafe { load_batch::<Op::Item, V, 1>(items.wrapping_add(first), 0) };
+        acc = op.fold_rows(Some(acc), row, start + first as u64, 0);
+        w += groups;
+    }
+    if V > 1 && tail > 0 && thread == vectors & (groups - 1) {
+        let first = vectors as usize * V;
+        let mut slot = 0;
+        while slot < V {
+            if (slot as u64) < tail {
+                // SAFETY: behind the last whole vector, before the end.
+                let item = unsafe { global::load(items.wrapping_add(first + slot)) };
+                acc[slot] = op.push(acc[slot], item, start + (first + slot) as u64);
+            }
+            slot += 1;
+        }
     }
     acc
 }

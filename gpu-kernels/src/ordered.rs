@@ -10,7 +10,7 @@
 use warpfold_monoid::{Monoid, Plain};
 use warpfold_simt::{
     global,
-    hint::{cold_path, nounroll},
+    hint::{cold_path, nounroll, opaque},
 };
 
 use crate::warp;
@@ -44,9 +44,11 @@ pub unsafe fn fold<Op: Monoid, const V: usize, const U: usize>(
     let first = start + (lane as usize * strip) as u64;
     let mut strip_items = array.wrapping_add(first as usize);
     let mut index = base + first;
-    let mut left = len;
+    let mut tiles = (len / tile) as u32;
+    let left = (len % tile) as u32;
+    let mut begun = false;
     let aligned = is_aligned::<Op::Item, V>(array.wrapping_add(start as usize));
-    while left >= tile {
+    while tiles > 0 {
         nounroll();
         let items = if aligned {
             // SAFETY: a whole tile is left.
@@ -56,25 +58,21 @@ pub unsafe fn fold<Op: Monoid, const V: usize, const U: usize>(
             // SAFETY: a whole tile is left.
             unsafe { load_shifted::<Op::Item, V, U>(array, n, strip_items) }
         };
-        let mut value = op.lift(items[0][0], index);
-        let mut i = 1;
-        while i < strip {
-            value = op.push(value, items[i / V][i % V], index + i as u64);
-            i += 1;
-        }
+        let value = op.fold_strip::<V, U>(items, index);
         // SAFETY: the whole warp is here.
         let value = unsafe { warp::reduce_width(op, value, lane, 32, None) };
         if lane == 0 {
-            acc = if left == len { value } else { op.combine(acc, value) };
+            acc = if begun { op.combine(acc, value) } else { value };
         }
+        // The compiler is not to peel off a first round.
+        begun = opaque(1) != 0;
         index += tile;
         strip_items = strip_items.wrapping_add(tile as usize);
-        left -= tile;
+        tiles -= 1;
     }
     if left > 0 {
         cold_path();
-        let left_items = left as u32;
-        let mine = left_items.saturating_sub(lane * strip as u32).min(strip as u32);
+        let mine = left.saturating_sub(lane * strip as u32).min(strip as u32);
         let mut value = op.identity();
         let mut i = 0;
         while i < mine {
@@ -86,10 +84,9 @@ pub unsafe fn fold<Op: Monoid, const V: usize, const U: usize>(
             i += 1;
         }
         // SAFETY: the whole warp is here.
-        let value =
-            unsafe { warp::reduce_width(op, value, lane, 32, Some(left_items.div_ceil(strip as u32))) };
+        let value = unsafe { warp::reduce_width(op, value, lane, 32, Some(left.div_ceil(strip as u32))) };
         if lane == 0 {
-            acc = if left == len { value } else { op.combine(acc, value) };
+            acc = if begun { op.combine(acc, value) } else { value };
         }
     }
     acc
@@ -111,13 +108,7 @@ pub unsafe fn strip<Op: Monoid, const V: usize, const U: usize>(
     if len == (U * V) as u64 && is_aligned::<Op::Item, V>(items) {
         // SAFETY: a whole strip.
         let items = unsafe { load_strip::<Op::Item, V, U>(items) };
-        let mut value = op.lift(items[0][0], start);
-        let mut i = 1;
-        while i < U * V {
-            value = op.push(value, items[i / V][i % V], start + i as u64);
-            i += 1;
-        }
-        return value;
+        return op.fold_strip::<V, U>(items, start);
     }
     // SAFETY: below `len`.
     let item = |i: u64| unsafe { global::load(items.wrapping_add(i as usize)) };

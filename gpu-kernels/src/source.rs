@@ -35,7 +35,10 @@
 use core::marker::PhantomData;
 
 use warpfold_monoid::{GivesIdentity, MapFn, Monoid, Plain, fingerprint, fused, tree::vector_len};
-use warpfold_simt::global::{self, hint::Nc};
+use warpfold_simt::{
+    global::{self, hint::Nc},
+    hint::{nounroll, opaque},
+};
 
 /// A place in an array, by its number alone: no bytes.
 #[repr(C)]
@@ -91,7 +94,27 @@ pub trait Source: Plain {
         // SAFETY: the caller's promise.
         core::array::from_fn(|i| unsafe { self.get(index + i as u64) })
     }
+
+    /// Can [`get_vector`](Source::get_vector) read `N` items from here on?
+    #[inline(always)]
+    fn has_vector<const N: usize>(&self, _index: u64) -> bool {
+        true
+    }
+
+    /// [`get_many`](Source::get_many), without asking how the items lie.
+    ///
+    /// # Safety
+    ///
+    /// As there; and [`has_vector`](Source::has_vector) says so.
+    #[inline(always)]
+    unsafe fn get_vector<const N: usize>(&self, index: u64) -> [Self::Item; N] {
+        // SAFETY: the caller's promise.
+        unsafe { self.get_many(index) }
+    }
 }
+
+/// Rows of items one by one that are asked for together where they are no vectors.
+const FEW_ROWS: usize = 8;
 
 /// Where items go.
 pub trait Sink: Plain {
@@ -206,17 +229,23 @@ impl<T: Plain> Source for Array<T> {
     const AT_ONCE: usize = vector_len(size_of::<T>());
     #[inline(always)]
     unsafe fn get_many<const N: usize>(&self, index: u64) -> [T; N] {
-        let items = self.item(index);
-        if N > 1
-            && self.on_device()
-            && global::is_vector::<T, N>()
-            && items.addr().is_multiple_of(size_of::<[T; N]>())
-        {
-            // SAFETY: the caller's promise; nothing writes the array.
-            return unsafe { global::load_neighbours_with::<Nc, T, N>(items) };
+        if N > 1 && self.has_vector::<N>(index) {
+            // SAFETY: the caller's promise.
+            return unsafe { self.get_vector(index) };
         }
         // SAFETY: the caller's promise.
         core::array::from_fn(|i| unsafe { self.get(index + i as u64) })
+    }
+    #[inline(always)]
+    fn has_vector<const N: usize>(&self, index: u64) -> bool {
+        self.on_device()
+            && global::is_vector::<T, N>()
+            && self.item(index).addr().is_multiple_of(size_of::<[T; N]>())
+    }
+    #[inline(always)]
+    unsafe fn get_vector<const N: usize>(&self, index: u64) -> [T; N] {
+        // SAFETY: the caller's promise; nothing writes the array.
+        unsafe { global::load_neighbours_with::<Nc, T, N>(self.item(index)) }
     }
 }
 
@@ -320,6 +349,18 @@ macro_rules! zip {
                 let $zip($($value),+) = *self;
                 // SAFETY: the caller's promise.
                 $(let $value = unsafe { $value.get_many::<N>(index) };)+
+                core::array::from_fn(|i| fused::$parts::new($($value[i]),+))
+            }
+            #[inline(always)]
+            fn has_vector<const N: usize>(&self, index: u64) -> bool {
+                let $zip($($value),+) = *self;
+                $($value.has_vector::<N>(index))&&+
+            }
+            #[inline(always)]
+            unsafe fn get_vector<const N: usize>(&self, index: u64) -> [Self::Item; N] {
+                let $zip($($value),+) = *self;
+                // SAFETY: the caller's promise.
+                $(let $value = unsafe { $value.get_vector::<N>(index) };)+
                 core::array::from_fn(|i| fused::$parts::new($($value[i]),+))
             }
         }
@@ -435,6 +476,7 @@ impl<Op: Monoid, S: Source<Item = Op::Item>> Monoid for Over<Op, S> {
     const COMMUTATIVE: bool = Op::COMMUTATIVE;
     const ANY_ORDER: bool = Op::ANY_ORDER;
     const AT_ONCE: usize = S::AT_ONCE;
+    const LANE_BYTES: usize = Op::LANE_BYTES;
     const PER_SEGMENT: bool = Op::PER_SEGMENT || S::PER_SEGMENT;
     #[inline(always)]
     fn for_segment(&self, k: u64) -> Self {
@@ -462,6 +504,70 @@ impl<Op: Monoid, S: Source<Item = Op::Item>> Monoid for Over<Op, S> {
         let Over { op, source } = *self;
         // SAFETY: promised when this was made.
         op.push(acc, unsafe { source.get(index) }, index)
+    }
+    #[inline(always)]
+    fn fold_rows<const V: usize, const U: usize>(
+        &self,
+        lanes: Option<[Op::Acc; V]>,
+        _: [[Position; V]; U],
+        index: u64,
+        stride: u64,
+    ) -> [Op::Acc; V] {
+        let Over { op, source } = *self;
+        // All are asked for before the first is used.
+        if V > 1 && source.has_vector::<V>(index) && stride.is_multiple_of(V as u64) {
+            // SAFETY: promised when this was made; each item is asked for once, and whole vectors lie apart.
+            let rows = core::array::from_fn(|u| unsafe { source.get_vector::<V>(index + u as u64 * stride) });
+            return op.fold_rows::<V, U>(lanes, rows, index, stride);
+        }
+        // SAFETY: promised when this was made; each item is asked for once.
+        let item = |place: u64| unsafe { source.get(index + place) };
+        if V == 1 || !U.is_multiple_of(FEW_ROWS) {
+            let rows = core::array::from_fn(|u| core::array::from_fn(|i| item(u as u64 * stride + i as u64)));
+            return op.fold_rows::<V, U>(lanes, rows, index, stride);
+        }
+        // A few at once.
+        let rows = |u: u64| {
+            core::array::from_fn(|k| core::array::from_fn(|i| item((u + k as u64) * stride + i as u64)))
+        };
+        let mut lanes = op.fold_rows::<V, FEW_ROWS>(lanes, rows(0), index, stride);
+        let (mut u, end) = (FEW_ROWS as u64, opaque(U as u32) as u64);
+        while u < end {
+            nounroll();
+            lanes = op.fold_rows::<V, FEW_ROWS>(Some(lanes), rows(u), index + u * stride, stride);
+            u += FEW_ROWS as u64;
+        }
+        lanes
+    }
+    #[inline(always)]
+    fn fold_vectors<const N: usize, const U: usize>(
+        &self,
+        _: [[Position; N]; U],
+        count: u32,
+        index: u64,
+        stride: u64,
+    ) -> Op::Acc {
+        let Over { op, source } = *self;
+        if count == U as u32 && source.has_vector::<N>(index) {
+            // All are asked for before the first is used.
+            // SAFETY: promised when this was made; each item is asked for once, and whole vectors lie apart.
+            let vectors =
+                core::array::from_fn(|u| unsafe { source.get_vector::<N>(index + u as u64 * stride) });
+            return op.fold_vectors::<N, U>(vectors, count, index, stride);
+        }
+        let value = |u: u32| {
+            let index = index + u as u64 * stride;
+            // SAFETY: promised when this was made; each item is asked for once.
+            op.fold_many(unsafe { source.get_many::<N>(index) }, index)
+        };
+        // Seldom, and so in little code.
+        let (mut acc, mut u, end) = (value(0), 1, opaque(count));
+        while u < end {
+            nounroll();
+            acc = op.combine(acc, value(u));
+            u += 1;
+        }
+        acc
     }
     #[inline(always)]
     fn fold_many<const N: usize>(&self, _: [Position; N], index: u64) -> Op::Acc {

@@ -17,6 +17,8 @@ mod ladder_papers;
 mod ladder_thesis;
 #[path = "simulator/ladder_transpose.rs"]
 mod ladder_transpose;
+#[path = "simulator/long_lanes.rs"]
+mod long_lanes;
 #[path = "simulator/sort.rs"]
 mod sort;
 #[path = "simulator/tags.rs"]

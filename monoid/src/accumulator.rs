@@ -135,7 +135,7 @@ impl DoubleDouble {
 
     /// Adds a rounded number and the error of its rounding.
     #[inline(always)]
-    fn plus_rounded(self, (product, error): (f64, f64)) -> DoubleDouble {
+    pub(crate) fn plus_rounded(self, (product, error): (f64, f64)) -> DoubleDouble {
         let (hi, sum_error) = two_sum(self.hi, product);
         DoubleDouble { hi, lo: self.lo + (sum_error + error) }
     }
@@ -197,6 +197,28 @@ pub(crate) fn two_product(a: f64, b: f64) -> (f64, f64) {
     if let Some(error) = error_by_fma(a, b, product) {
         return (product, error);
     }
+    (product, error_of_product(a, b, product))
+}
+
+/// The same of several products.
+#[inline(always)]
+pub(crate) fn two_products<const K: usize>(a: [f64; K], b: [f64; K]) -> [(f64, f64); K] {
+    // A GPU asks once about all.
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let products: [f64; K] = core::array::from_fn(|k| a[k] * b[k]);
+        if products.iter().fold(true, |all, &product| all & has_error_by_fma(product)) {
+            let error = |k: usize| crate::math::fused_multiply_add(a[k], b[k], -products[k]);
+            return core::array::from_fn(|k| (products[k], error(k)));
+        }
+    }
+    core::array::from_fn(|k| two_product(a[k], b[k]))
+}
+
+/// The error of a product, by splitting its factors. A function of its own on a GPU, which seldom comes here.
+#[cfg_attr(target_arch = "nvptx64", cold, inline(never))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(always))]
+fn error_of_product(a: f64, b: f64, product: f64) -> f64 {
     // Splitting a factor of 2^996 would overflow, so it hands some of its scale to the other one, which is exact unless
     // the product overflows.
     let (a, b) = if a.abs() >= UNSPLITTABLE {
@@ -207,8 +229,7 @@ pub(crate) fn two_product(a: f64, b: f64) -> (f64, f64) {
         (a, b)
     };
     let ((a_high, a_low), (b_high, b_low)) = (split(a), split(b));
-    let error = a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low);
-    (product, known(product, error))
+    known(product, a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low))
 }
 
 /// The same of a square, which overflows long before its root cannot be split.
@@ -219,9 +240,15 @@ pub(crate) fn two_square(x: f64) -> (f64, f64) {
     if let Some(error) = error_by_fma(x, x, product) {
         return (product, error);
     }
+    (product, error_of_square(x, product))
+}
+
+/// The same of a square.
+#[cfg_attr(target_arch = "nvptx64", cold, inline(never))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(always))]
+fn error_of_square(x: f64, product: f64) -> f64 {
     let (high, low) = split(x);
-    let error = low * low - ((product - high * high) - 2.0 * low * high);
-    (product, known(product, error))
+    known(product, low * low - ((product - high * high) - 2.0 * low * high))
 }
 
 /// The error of a product by one fused multiply-add, where both ways have the same bits, so that those of a GPU are those
@@ -232,16 +259,21 @@ pub(crate) fn two_square(x: f64) -> (f64, f64) {
 #[inline(always)]
 fn error_by_fma(a: f64, b: f64, product: f64) -> Option<f64> {
     const NONE: u32 = (1023 - 1020) << 20;
-    const LEAST: u32 = (1023 - 960) << 20;
-    const MOST: u32 = (1023 + 1000) << 20;
     let magnitude = (product.to_bits() >> 32) as u32 & 0x7fff_ffff;
     if magnitude < NONE {
         return Some(0.0);
     }
-    if magnitude.wrapping_sub(LEAST) < MOST - LEAST {
-        return Some(crate::math::fused_multiply_add(a, b, -product));
-    }
-    None
+    has_error_by_fma(product).then(|| crate::math::fused_multiply_add(a, b, -product))
+}
+
+/// Is it from 2^-960 to 2^1000?
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+fn has_error_by_fma(product: f64) -> bool {
+    const LEAST: u32 = (1023 - 960) << 20;
+    const MOST: u32 = (1023 + 1000) << 20;
+    let magnitude = (product.to_bits() >> 32) as u32 & 0x7fff_ffff;
+    magnitude.wrapping_sub(LEAST) < MOST - LEAST
 }
 
 /// Two halves of a number, of 26 bits each.

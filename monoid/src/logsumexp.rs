@@ -46,6 +46,8 @@ impl<T: Float> Monoid for LogSumExp<T> {
     type Empty = GivesIdentity;
     const COMMUTATIVE: bool = true;
     const USES_INDEX: bool = false;
+    // And what the exponential takes.
+    const LANE_BYTES: usize = 28;
     #[inline(always)]
     fn identity(&self) -> ScaledSum {
         ScaledSum { greatest: f64::NEG_INFINITY, sum: 0.0 }

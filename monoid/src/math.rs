@@ -125,6 +125,96 @@ pub(crate) fn fused_multiply_add(a: f64, b: f64, c: f64) -> f64 {
     unsafe { fused(a, b, c) }
 }
 
+/// A sum plus the four products of the bytes of two words, with a sign or without: wraps.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub(crate) fn plus_products_of_bytes(sum: i32, a: u32, b: u32, signed: bool) -> i32 {
+    unsafe extern "C" {
+        #[link_name = "llvm.nvvm.idp4a.s.s"]
+        fn of_signed(a: u32, b: u32, sum: i32) -> i32;
+        #[link_name = "llvm.nvvm.idp4a.u.u"]
+        fn of_unsigned(a: u32, b: u32, sum: i32) -> i32;
+    }
+    // SAFETY: no memory is touched; LLVM lowers them to `dp4a`.
+    unsafe { if signed { of_signed(a, b, sum) } else { of_unsigned(a, b, sum) } }
+}
+
+/// For [`pick_bytes`]: the sign of each half of the first word, in all its bits.
+pub(crate) const SIGNS_OF_HALVES: u32 = 0xbb99;
+
+/// Four of the eight bytes of two words: byte `i` of the result is the one whose number stands in the `i`-th four bits, or, if
+/// 8 is added to it, that byte's sign in all bits.
+#[inline(always)]
+pub(crate) fn pick_bytes(low: u32, high: u32, numbers: u32) -> u32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        unsafe extern "C" {
+            #[link_name = "llvm.nvvm.prmt"]
+            fn permute(low: u32, high: u32, numbers: u32) -> u32;
+        }
+        // SAFETY: no memory is touched; LLVM lowers it to `prmt.b32`.
+        unsafe { permute(low, high, numbers) }
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        let bytes = low as u64 | (high as u64) << 32;
+        let byte = |i: u32| {
+            let number = numbers >> (4 * i);
+            let byte = (bytes >> (8 * (number & 7))) as u8;
+            (if number & 8 == 0 { byte } else { (byte as i8 >> 7) as u8 }) as u32
+        };
+        byte(0) | byte(1) << 8 | byte(2) << 16 | byte(3) << 24
+    }
+}
+
+/// The bits of the lesser of two `f32`; of a NaN if either is one; -0.0 is less than +0.0.
+#[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
+#[inline(always)]
+pub(crate) fn least_f32(a: u32, b: u32) -> u32 {
+    unsafe extern "C" {
+        #[link_name = "llvm.nvvm.fmin.nan.f"]
+        fn least(a: f32, b: f32) -> f32;
+    }
+    // SAFETY: no memory is touched; LLVM lowers it to `min.NaN.f32`.
+    unsafe { least(f32::from_bits(a), f32::from_bits(b)) }.to_bits()
+}
+
+/// The bits of the greater of two `f32`; of a NaN if either is one; +0.0 is greater than -0.0.
+#[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
+#[inline(always)]
+pub(crate) fn greatest_f32(a: u32, b: u32) -> u32 {
+    unsafe extern "C" {
+        #[link_name = "llvm.nvvm.fmax.nan.f"]
+        fn greatest(a: f32, b: f32) -> f32;
+    }
+    // SAFETY: no memory is touched; LLVM lowers it to `max.NaN.f32`.
+    unsafe { greatest(f32::from_bits(a), f32::from_bits(b)) }.to_bits()
+}
+
+/// The lesser of two numbers, of which a NaN is none; -0.0 is less than +0.0.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub(crate) fn least_number_f32(a: f32, b: f32) -> f32 {
+    unsafe extern "C" {
+        #[link_name = "llvm.nvvm.fmin.f"]
+        fn least(a: f32, b: f32) -> f32;
+    }
+    // SAFETY: no memory is touched; LLVM lowers it to `min.f32`.
+    unsafe { least(a, b) }
+}
+
+/// The greater of two numbers, of which a NaN is none; +0.0 is greater than -0.0.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub(crate) fn greatest_number_f32(a: f32, b: f32) -> f32 {
+    unsafe extern "C" {
+        #[link_name = "llvm.nvvm.fmax.f"]
+        fn greatest(a: f32, b: f32) -> f32;
+    }
+    // SAFETY: no memory is touched; LLVM lowers it to `max.f32`.
+    unsafe { greatest(a, b) }
+}
+
 /// The square root, correctly rounded.
 #[inline(always)]
 pub fn sqrtf(x: f32) -> f32 {
@@ -178,4 +268,11 @@ pub(crate) fn f16_to_f64(bits: u16) -> f64 {
 #[inline(always)]
 pub(crate) fn f16_to_f32(bits: u16) -> f32 {
     f16::from_bits(bits) as f32
+}
+
+/// The bits of the `f16` nearest to a value.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub(crate) fn f32_to_f16(value: f32) -> u16 {
+    (value as f16).to_bits()
 }

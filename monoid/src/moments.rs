@@ -81,6 +81,7 @@ impl<T: Averaged> Monoid for Mean<T> {
     const COMMUTATIVE: bool = true;
     const USES_INDEX: bool = false;
     const ANY_ORDER: bool = T::ANY_ORDER;
+    const LANE_BYTES: usize = size_of::<T::Sum>();
     #[inline(always)]
     fn identity(&self) -> Self::Acc {
         Counted { count: 0, acc: T::ZERO }
@@ -351,6 +352,7 @@ macro_rules! with_ddof {
             const COMMUTATIVE: bool = true;
             const USES_INDEX: bool = false;
             const ANY_ORDER: bool = T::ANY_ORDER;
+            const LANE_BYTES: usize = size_of::<T::Acc>() - size_of::<u64>();
             #[inline(always)]
             fn identity(&self) -> T::Acc {
                 T::NOTHING

@@ -1,6 +1,6 @@
 //! The trait every operator implements, and what a reduction of nothing gives.
 
-use crate::Plain;
+use crate::{MaybeNan, Plain};
 
 /// An associative operator with an identity, and the map in front of it.
 ///
@@ -89,6 +89,10 @@ pub trait Monoid: Plain {
     /// vector's worth, a power of two. Operators whose items only say where to read from know better.
     const AT_ONCE: usize = crate::tree::vector_len(size_of::<Self::Item>());
 
+    /// How many bytes of a thread's registers a lane's accumulator takes, beside what it has in common with others that have taken
+    /// in as many items: their number. Kernels ask, and it changes no bits.
+    const LANE_BYTES: usize = size_of::<Self::Acc>();
+
     /// Is [`for_segment`](Monoid::for_segment) anything but the operator itself?
     const PER_SEGMENT: bool = false;
 
@@ -143,6 +147,54 @@ pub trait Monoid: Plain {
         self.combine(acc, self.lift(item, index))
     }
 
+    /// Takes rows of items into neighbouring lanes: slot `i` of a row goes into lane `i`, the rows one after the other. `lanes`
+    /// holds what they have already, at least an item each, or nothing. `index` is the position of the first row's first item, the
+    /// others start `stride` apart.
+    ///
+    /// An operator that knows a faster way to take in several rows puts it here. The bits must be those of the default, which
+    /// [lifts](Monoid::lift) a lane's first item and [pushes](Monoid::push) the others one by one.
+    #[inline(always)]
+    fn fold_rows<const V: usize, const U: usize>(
+        &self,
+        lanes: Option<[Self::Acc; V]>,
+        rows: [[Self::Item; V]; U],
+        index: u64,
+        stride: u64,
+    ) -> [Self::Acc; V] {
+        let first = lanes.is_none() as usize;
+        let mut lanes =
+            lanes.unwrap_or_else(|| core::array::from_fn(|i| self.lift(rows[0][i], index + i as u64)));
+        let mut u = first;
+        while u < U {
+            let mut i = 0;
+            while i < V {
+                lanes[i] = self.push(lanes[i], rows[u][i], index + u as u64 * stride + i as u64);
+                i += 1;
+            }
+            u += 1;
+        }
+        lanes
+    }
+
+    /// The value of items that lie side by side, all of some vectors, of which `index` is the position of the first.
+    ///
+    /// An operator whose operands keep their order and that knows a faster way to fold several puts it here. The bits must be
+    /// those of the default, which lifts the first item and pushes the others.
+    #[inline(always)]
+    fn fold_strip<const V: usize, const U: usize>(
+        &self,
+        vectors: [[Self::Item; V]; U],
+        index: u64,
+    ) -> Self::Acc {
+        let mut acc = self.lift(vectors[0][0], index);
+        let mut i = 1;
+        while i < U * V {
+            acc = self.push(acc, vectors[i / V][i % V], index + i as u64);
+            i += 1;
+        }
+        acc
+    }
+
     /// The value of some neighbouring items, at least one, of which `index` is the position of the first.
     ///
     /// Backends may use it where the order does not matter ([`ANY_ORDER`](Monoid::ANY_ORDER)): an operator that says so
@@ -155,6 +207,30 @@ pub trait Monoid: Plain {
         while i < N {
             acc = self.push(acc, items[i], index + i as u64);
             i += 1;
+        }
+        acc
+    }
+
+    /// The value of the first `count` vectors of neighbouring items, at least one; the others are copies of the first. `index`
+    /// is the position of the first vector's first item, the others start `stride` apart, a multiple of `N`.
+    ///
+    /// As [`fold_many`](Monoid::fold_many), for operators that do better with all that a thread has at once. The default combines
+    /// the vectors' values.
+    #[inline(always)]
+    fn fold_vectors<const N: usize, const U: usize>(
+        &self,
+        vectors: [[Self::Item; N]; U],
+        count: u32,
+        index: u64,
+        stride: u64,
+    ) -> Self::Acc {
+        let mut acc = self.fold_many(vectors[0], index);
+        let mut u = 1;
+        while u < U {
+            if (u as u32) < count {
+                acc = self.combine(acc, self.fold_many(vectors[u], index + u as u64 * stride));
+            }
+            u += 1;
         }
         acc
     }
@@ -204,7 +280,34 @@ impl Atomic {
 /// zero may lose its minus), and pushing an item onto it is lifting the item.
 ///
 /// No reduction needs this; [`IgnoreNan`](crate::IgnoreNan) does.
-pub trait NeutralIdentity: Monoid {}
+pub trait NeutralIdentity: Monoid {
+    /// [`fold_vectors`](Monoid::fold_vectors) of those items that are not NaNs; the identity if all are. Finished, it has the bits
+    /// of the default.
+    #[inline(always)]
+    fn fold_numbers<const N: usize, const U: usize>(
+        &self,
+        vectors: [[Self::Item; N]; U],
+        count: u32,
+        index: u64,
+        stride: u64,
+    ) -> Self::Acc
+    where
+        Self::Item: MaybeNan,
+    {
+        let mut acc = self.identity();
+        let mut i = 0;
+        while i < U * N {
+            if i < N || ((i / N) as u32) < count {
+                let item = vectors[i / N][i % N];
+                let index = index + (i / N) as u64 * stride + (i % N) as u64;
+                let pushed = if i == 0 { self.lift(item, index) } else { self.push(acc, item, index) };
+                acc = if item.is_nan_value() { acc } else { pushed };
+            }
+            i += 1;
+        }
+        acc
+    }
+}
 
 /// What a reduction of no items is on the host, for an operator with output `T`. Device memory always receives
 /// [`finish_empty`](Monoid::finish_empty).

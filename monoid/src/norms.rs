@@ -5,7 +5,7 @@ use num_complex::Complex;
 
 use crate::{
     DoubleDouble, Element, Float, GivesIdentity, Integer, Monoid, NeutralIdentity, Number, Plain,
-    SumAccumulator, fingerprint, fused::Parts2, math, ops::operator,
+    SumAccumulator, accumulator::two_products, fingerprint, fused::Parts2, math, ops::operator,
 };
 
 /// What a sum over items is made of: how one item comes in, how sums merge, what comes out.
@@ -312,6 +312,19 @@ fn greatest_magnitude<T: Plain, const N: usize>(items: [T; N]) -> Option<u32> {
     Some(words.flat_map(u32::to_le_bytes).fold(0, |greatest, byte| greatest.max(byte as u32)))
 }
 
+/// The sum of products of pairs of bytes: on a GPU four at a time.
+#[inline(always)]
+fn sum_of_products<T: Plain, const N: usize>(_pairs: [[T; 2]; N], _signed: bool) -> Option<i32> {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let a = words_of_bytes(_pairs.map(|[a, _]| a))?;
+        let b = words_of_bytes(_pairs.map(|[_, b]| b))?;
+        return Some(a.zip(b).fold(0, |sum, (a, b)| math::plus_products_of_bytes(sum, a, b, _signed)));
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    None
+}
+
 /// No faster way.
 #[inline(always)]
 fn one_by_one<T, const N: usize>(_: [T; N]) -> Option<u32> {
@@ -327,7 +340,9 @@ macro_rules! integers {
         wrapping!($type, Magnitudes, u64, u64, $short, |items| {
             if <$type>::MIN == 0 { None } else { sum_of_magnitudes(items) }
         }, |x: $type| Integer::magnitude_u64(x));
-        wrapping!([$type; 2], Products, $wide, $wide, $byte, one_by_one, |[a, b]: [$type; 2]| {
+        wrapping!([$type; 2], Products, $wide, $wide, $byte, |items| {
+            sum_of_products(items, <$type>::MIN != 0)
+        }, |[a, b]: [$type; 2]| {
             (a as $wide).wrapping_mul(b as $wide)
         });
         impl Summed<GreatestMagnitude> for $type {
@@ -443,7 +458,7 @@ macro_rules! rounded_roots {
             #[inline(always)]
             fn push(acc: DoubleDouble, item: $type) -> DoubleDouble {
                 let magnitude = Integer::magnitude_u64(item) as f64;
-                acc.plus_square(magnitude)
+                acc.plus_middling_square(magnitude)
             }
             #[inline(always)]
             fn merge(left: DoubleDouble, right: DoubleDouble) -> DoubleDouble {
@@ -554,16 +569,29 @@ greatest! {
 }
 
 macro_rules! narrow_floats {
-    ($($type:ty),*) => {$(
-        in_f64!($type, Squares, $type, |x: $type| Float::to_f64(x) * Float::to_f64(x), Float::of_f64);
+    ($($type:ty, $product:expr;)*) => {$(
+        in_f64!($type, Squares, $type, |x: $type| $product(x, x), Float::of_f64);
         in_f64!($type, Magnitudes, $type, |x: $type| Float::to_f64(x).abs(), Float::of_f64);
-        in_f64!($type, SquaresUnderRoot, $type, |x: $type| Float::to_f64(x) * Float::to_f64(x), |acc| {
+        in_f64!($type, SquaresUnderRoot, $type, |x: $type| $product(x, x), |acc| {
             Float::of_f64(math::sqrt(acc))
         });
-        in_f64!([$type; 2], Products, $type, |[a, b]: [$type; 2]| Float::to_f64(a) * Float::to_f64(b), Float::of_f64);
+        in_f64!([$type; 2], Products, $type, |[a, b]: [$type; 2]| $product(a, b), Float::of_f64);
     )*};
 }
-narrow_floats!(f16, bf16, f32);
+narrow_floats! {
+    f16, product_of_f16;
+    bf16, |a: bf16, b: bf16| Float::to_f64(a) * Float::to_f64(b);
+    f32, |a: f32, b: f32| a as f64 * b as f64;
+}
+
+/// Exact in `f32` already, from where a GPU takes one conversion.
+#[inline(always)]
+fn product_of_f16(a: f16, b: f16) -> f64 {
+    #[cfg(target_arch = "nvptx64")]
+    return (math::f16_to_f32(a.to_bits()) * math::f16_to_f32(b.to_bits())) as f64;
+    #[cfg(not(target_arch = "nvptx64"))]
+    return Float::to_f64(a) * Float::to_f64(b);
+}
 
 in_double_double!(f64, Squares, f64, |acc: DoubleDouble, x| acc.plus_square(x), DoubleDouble::rounded);
 in_double_double!(f64, Magnitudes, f64, |acc: DoubleDouble, x: f64| acc.plus(x.abs()), DoubleDouble::rounded);
@@ -728,9 +756,10 @@ impl Summed<Products> for [Complex<f64>; 2] {
     }
     #[inline(always)]
     fn push(acc: Self::Acc, [a, b]: Self) -> Self::Acc {
+        let [re, less, im, more] = two_products([a.re, -a.im, a.re, a.im], [b.re, b.im, b.im, b.re]);
         Complex {
-            re: acc.re.plus_product(a.re, b.re).plus_product(-a.im, b.im),
-            im: acc.im.plus_product(a.re, b.im).plus_product(a.im, b.re),
+            re: acc.re.plus_rounded(re).plus_rounded(less),
+            im: acc.im.plus_rounded(im).plus_rounded(more),
         }
     }
     #[inline(always)]

@@ -3,7 +3,9 @@
 use half::{bf16, f16};
 use num_complex::Complex;
 
-use crate::{Atomic, DoubleDouble, Plain, ProductAccumulator, SumAccumulator, fingerprint, fused::Parts2};
+use crate::{
+    Atomic, DoubleDouble, Plain, ProductAccumulator, SumAccumulator, fingerprint, fused::Parts2, math,
+};
 
 /// A number type with sums and products.
 ///
@@ -44,6 +46,27 @@ pub trait Element: Plain {
     fn rank(self) -> Self::Rank;
     /// The value of a rank.
     fn of_rank(rank: Self::Rank) -> Self;
+    /// Of types of one or two bytes: the bits.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn low_bits(self) -> u32 {
+        0
+    }
+    /// Of types of one or two bytes: [`TOP`](Element::TOP) in every place of a word.
+    #[doc(hidden)]
+    const TOPS: u32 = u32::MAX;
+    /// Of types of one or two bytes: the ranks of the items in a word, each in its place.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn ranks_in(word: u32) -> u32 {
+        word
+    }
+    /// The same: all bits in the places of NaNs.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn nans_in(_word: u32) -> u32 {
+        0
+    }
     /// The [`minimum`](Element::minimum) of several, at least one.
     #[inline(always)]
     fn least_of<const N: usize>(items: [Self; N]) -> Self {
@@ -68,12 +91,21 @@ fn fold_all<T: Copy, const N: usize>(items: [T; N], combine: impl Fn(T, T) -> T)
     acc
 }
 
+/// Of items of one byte: words, each with an item on top. What lies below decides nothing but between equals.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+fn on_top<T: Element, const N: usize>(items: &[T; N]) -> Option<impl Iterator<Item = u32>> {
+    let top = move |i: usize| {
+        let word = (0..4).fold(0, |word, k| word | items[i / 4 * 4 + k].low_bits() << (8 * k));
+        word << (24 - 8 * (i % 4))
+    };
+    (size_of::<T>() == 1 && N.is_multiple_of(4)).then(|| (0..N).map(top))
+}
+
 /// What [`Element::rank`] gives: `u32` or `u64`.
 pub trait Rank: Plain + Ord + core::ops::BitXor<Output = Self> {
     /// Zero.
     const ZERO: Self;
-    /// The lowest 16 bits.
-    fn low(self) -> u32;
     /// A rank of 16 bits at most.
     fn of_low(low: u32) -> Self;
 }
@@ -82,8 +114,6 @@ macro_rules! ranks {
     ($($rank:ty),*) => {$(
         impl Rank for $rank {
             const ZERO: $rank = 0;
-            #[inline(always)]
-            fn low(self) -> u32 { self as u32 & 0xffff }
             #[inline(always)]
             fn of_low(low: u32) -> $rank { low as $rank }
         }
@@ -199,6 +229,31 @@ macro_rules! integers {
             fn rank(self) -> $rank { (self as $unsigned ^ <$type>::MIN as $unsigned) as $rank }
             #[inline(always)]
             fn of_rank(rank: $rank) -> Self { (rank as $unsigned ^ <$type>::MIN as $unsigned) as $type }
+            #[inline(always)]
+            fn low_bits(self) -> u32 { self as $unsigned as u32 }
+            #[inline(always)]
+            fn ranks_in(word: u32) -> u32 {
+                let one = <$type>::MIN as $unsigned as u32;
+                word ^ if size_of::<$type>() == 1 { one.wrapping_mul(0x0101_0101) } else { one.wrapping_mul(0x0001_0001) }
+            }
+            #[cfg(target_arch = "nvptx64")]
+            #[inline(always)]
+            fn least_of<const N: usize>(items: [Self; N]) -> Self {
+                match on_top(&items) {
+                    Some(tops) if <$type>::MIN == 0 => (tops.fold(u32::MAX, u32::min) >> 24) as $type,
+                    Some(tops) => (tops.fold(i32::MAX, |a, b| a.min(b as i32)) >> 24) as $type,
+                    None => fold_all(items, Self::minimum),
+                }
+            }
+            #[cfg(target_arch = "nvptx64")]
+            #[inline(always)]
+            fn greatest_of<const N: usize>(items: [Self; N]) -> Self {
+                match on_top(&items) {
+                    Some(tops) if <$type>::MIN == 0 => (tops.fold(0, u32::max) >> 24) as $type,
+                    Some(tops) => (tops.fold(i32::MIN, |a, b| a.max(b as i32)) >> 24) as $type,
+                    None => fold_all(items, Self::maximum),
+                }
+            }
         }
         impl Integer for $type {
             type Wide = $wide;
@@ -323,12 +378,17 @@ impl Element for bool {
     fn of_rank(rank: u32) -> bool {
         rank != 0
     }
+    #[inline(always)]
+    fn low_bits(self) -> u32 {
+        self as u32
+    }
+    const TOPS: u32 = 0x0101_0101;
 }
 
 /// What floats of every width have in common: `$bits` is the unsigned integer of as many bits.
 macro_rules! float {
     ($type:ident, $bits:ident, $rank:ident, $sum:ty, zero $zero:expr, one $one:expr,
-     lt $lt:expr, to_f64 $to_f64:expr, of_f64 $of_f64:expr $(, halves $infinity:expr)?) => {
+     lt $lt:expr, to_f64 $to_f64:expr, of_f64 $of_f64:expr $(, halves $infinity:expr)? $(, numbers $least:ident $greatest:ident)?) => {
         impl Number for $type {
             type SumAcc = $sum;
             type ProductAcc = f64;
@@ -342,12 +402,20 @@ macro_rules! float {
             // of their bits keeps a minus, `and` a plus. A NaN's bits `or` any others are a NaN's.
             #[inline(always)]
             fn minimum(self, other: Self) -> Self {
+                #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
+                if size_of::<$type>() == 4 {
+                    return $type::from_bits(math::least_f32(self.to_bits() as u32, other.to_bits() as u32) as $bits);
+                }
                 let lesser = if $lt(self, other) { self } else { other };
                 let alike = !$lt(self, other) & !$lt(other, self);
                 $type::from_bits(lesser.to_bits() | if alike { self.to_bits() } else { 0 })
             }
             #[inline(always)]
             fn maximum(self, other: Self) -> Self {
+                #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
+                if size_of::<$type>() == 4 {
+                    return $type::from_bits(math::greatest_f32(self.to_bits() as u32, other.to_bits() as u32) as $bits);
+                }
                 let left = if $lt(other, self) { self } else { other };
                 let right = if $lt(self, other) { other } else { self };
                 let nan = if self.is_nan() | other.is_nan() { !0 } else { 0 };
@@ -364,8 +432,8 @@ macro_rules! float {
             #[inline(always)]
             fn rank(self) -> $rank {
                 let bits = self.to_bits();
-                let negative = bits >> ($bits::BITS - 1) != 0;
-                (bits ^ if negative { $bits::MAX } else { 1 << ($bits::BITS - 1) }) as $rank
+                let negative = (0 as $bits).wrapping_sub(bits >> ($bits::BITS - 1));
+                (bits ^ (negative | 1 << ($bits::BITS - 1))) as $rank
             }
             #[inline(always)]
             fn of_rank(rank: $rank) -> Self {
@@ -374,6 +442,19 @@ macro_rules! float {
                 $type::from_bits(rank ^ if negative { $bits::MAX } else { 1 << ($bits::BITS - 1) })
             }
             $(
+                #[inline(always)]
+                fn low_bits(self) -> u32 {
+                    self.to_bits() as u32
+                }
+                #[inline(always)]
+                fn ranks_in(word: u32) -> u32 {
+                    word ^ (math::pick_bytes(word, 0, math::SIGNS_OF_HALVES) | 0x8000_8000)
+                }
+                #[inline(always)]
+                fn nans_in(word: u32) -> u32 {
+                    let beyond = (word & 0x7fff_7fff) + (0x7fff - $infinity as u32) * 0x0001_0001;
+                    math::pick_bytes(beyond, 0, math::SIGNS_OF_HALVES)
+                }
                 #[inline(always)]
                 fn least_of<const N: usize>(items: [Self; N]) -> Self {
                     $type::from_bits(Halves::of(items.map($type::to_bits)).least($infinity))
@@ -401,8 +482,24 @@ macro_rules! float {
                 $type::from_bits(self.to_bits() & ($bits::MAX >> 1))
             }
             $(
+                #[cfg(target_arch = "nvptx64")]
+                #[inline(always)]
+                fn minimum_number(self, other: Self) -> Self {
+                    math::$least(self, other)
+                }
+                #[cfg(target_arch = "nvptx64")]
+                #[inline(always)]
+                fn maximum_number(self, other: Self) -> Self {
+                    math::$greatest(self, other)
+                }
+            )?
+            $(
                 #[inline(always)]
                 fn least_number_of<const N: usize>(items: [Self; N]) -> Self {
+                    #[cfg(target_arch = "nvptx64")]
+                    if true {
+                        return Half::narrowed(fold_all(items.map(Half::widened), math::least_number_f32));
+                    }
                     let key = |x: $type| {
                         let key = half_key(x.to_bits());
                         if key >= !$infinity { key } else { i32::MAX }
@@ -412,6 +509,10 @@ macro_rules! float {
                 }
                 #[inline(always)]
                 fn greatest_number_of<const N: usize>(items: [Self; N]) -> Self {
+                    #[cfg(target_arch = "nvptx64")]
+                    if true {
+                        return Half::narrowed(fold_all(items.map(Half::widened), math::greatest_number_f32));
+                    }
                     let key = |x: $type| {
                         let key = half_key(x.to_bits());
                         if key <= $infinity { key } else { i32::MIN }
@@ -446,7 +547,7 @@ float! {
 }
 float! {
     f32, u32, u32, f64, zero 0.0, one 1.0,
-    lt |a: f32, b: f32| a < b, to_f64 |x: f32| x as f64, of_f64 |x: f64| (x as f32).canonical()
+    lt |a: f32, b: f32| a < b, to_f64 |x: f32| x as f64, of_f64 |x: f64| (x as f32).canonical(), numbers least_number_f32 greatest_number_f32
 }
 float! {
     f16, u16, u32, f64, zero f16::ZERO, one f16::ONE,
@@ -459,6 +560,39 @@ float! {
     lt |a: bf16, b: bf16| half_to_f32::<7>(a.to_bits()) < half_to_f32::<7>(b.to_bits()),
     to_f64 |x: bf16| f32::from_bits((x.to_bits() as u32) << 16) as f64,
     of_f64 |x: f64| bf16::from_bits(half_of_f64::<7>(x)), halves 0x7f80_i32
+}
+
+/// A float of 16 bits on a GPU, which widens it in one instruction.
+#[cfg(target_arch = "nvptx64")]
+trait Half: Copy {
+    /// The value as an `f32`.
+    fn widened(self) -> f32;
+    /// Of a value of the type or a NaN.
+    fn narrowed(value: f32) -> Self;
+}
+
+#[cfg(target_arch = "nvptx64")]
+impl Half for f16 {
+    #[inline(always)]
+    fn widened(self) -> f32 {
+        math::f16_to_f32(self.to_bits())
+    }
+    #[inline(always)]
+    fn narrowed(value: f32) -> f16 {
+        f16::from_bits(math::f32_to_f16(value))
+    }
+}
+
+#[cfg(target_arch = "nvptx64")]
+impl Half for bf16 {
+    #[inline(always)]
+    fn widened(self) -> f32 {
+        f32::from_bits((self.to_bits() as u32) << 16)
+    }
+    #[inline(always)]
+    fn narrowed(value: f32) -> bf16 {
+        bf16::from_bits((value.to_bits() >> 16) as u16)
+    }
 }
 
 /// The extremes of the bits of several floats of 16 bits, as numbers with and without a sign: what it takes to know the
@@ -532,7 +666,7 @@ fn half_to_f64<const M: u32>(bits: u16) -> f64 {
     // One instruction on a GPU.
     #[cfg(target_arch = "nvptx64")]
     if M == 10 {
-        return crate::math::f16_to_f64(bits);
+        return math::f16_to_f64(bits);
     }
     let exponent_bits = 15 - M;
     let (bias, top) = ((1_u32 << (exponent_bits - 1)) - 1, (1_u32 << exponent_bits) - 1);
@@ -554,7 +688,7 @@ fn half_to_f32<const M: u32>(bits: u16) -> f32 {
     }
     #[cfg(target_arch = "nvptx64")]
     if M == 10 {
-        return crate::math::f16_to_f32(bits);
+        return math::f16_to_f32(bits);
     }
     let exponent_bits = 15 - M;
     let (bias, top) = ((1_u32 << (exponent_bits - 1)) - 1, (1_u32 << exponent_bits) - 1);

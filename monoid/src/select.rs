@@ -4,7 +4,7 @@ use core::fmt;
 
 use crate::{
     Element, Float, GivesNone, MapFn, MaybeNan, Monoid, NeutralIdentity, OnEmpty, Plain, Rank, fingerprint,
-    ops::operator,
+    math, ops::operator,
 };
 
 /// The least and the greatest item: what [`MinMax`] gives.
@@ -185,35 +185,78 @@ impl<K: Rank> Candidate<K> {
         if other_wins { other } else { self }
     }
 
-    /// The best of `N` neighbours, of which `index` is the first's position, by their keys. Those of `NARROW` types have
-    /// 16 bits at most.
+    /// The best of some vectors of items, of which `index` is the first's position, by their keys.
     #[inline(always)]
-    fn of_many<const N: usize>(keys: [K; N], index: u64, narrow: bool) -> Self {
-        if narrow && N <= 256 {
-            // Key and position in one word: the greatest word has the greatest key, the lowest position.
-            let mut best = 0;
-            let mut i = 0;
-            while i < N {
-                best = (keys[i].low() << 8 | (255 - i as u32)).max(best);
-                i += 1;
-            }
-            return Candidate::new(index + (255 - (best & 255)) as u64, K::of_low(best >> 8));
-        }
-        let (mut best, mut place) = (keys[0], 0);
+    fn of_vectors<T: Copy, const N: usize, const U: usize>(
+        vectors: [[T; N]; U],
+        index: u64,
+        stride: u64,
+        key: impl Fn(T) -> K,
+    ) -> Self {
+        let (mut best, mut place) = (key(vectors[0][0]), 0);
         let mut i = 1;
-        while i < N {
-            if keys[i] > best {
-                (best, place) = (keys[i], i as u32);
+        while i < U * N {
+            let key = key(vectors[i / N][i % N]);
+            if key > best {
+                (best, place) = (key, i as u32);
             }
             i += 1;
         }
-        Candidate::new(index + place as u64, best)
+        Candidate::new(position::<N>(place, index, stride), best)
     }
+}
+
+/// The position of an item of some vectors, which start `stride` apart.
+#[inline(always)]
+fn position<const N: usize>(place: u32, index: u64, stride: u64) -> u64 {
+    index + (place / N as u32) as u64 * stride + (place % N as u32) as u64
+}
+
+/// The best of some vectors of items of one or two bytes by `S`, of which `index` is the first's position: for no other items.
+#[inline(always)]
+fn best_of_narrow<S: Sought, T: Element, const N: usize, const U: usize>(
+    vectors: [[T; N]; U],
+    index: u64,
+    stride: u64,
+) -> Option<Candidate<T::Rank>> {
+    let size = size_of::<T>();
+    if size > 2 || !(N * size).is_multiple_of(4) || U * N > 256 {
+        return None;
+    }
+    // Key and place in one word, the key on top: the greatest word has the greatest key, the first place. What lies below
+    // decides nothing.
+    let mut best = 0;
+    let mut i = 0;
+    while i < U * N {
+        let mut word = 0;
+        let mut k = 0;
+        while k < 4 / size {
+            word |= vectors[i / N][i % N + k].low_bits() << (8 * size * k);
+            k += 1;
+        }
+        let keys = S::keys::<T>(word);
+        // The places of the items that the word may have.
+        let places = (0x0101_0101 * (255 - i as u32)).wrapping_sub(0x0302_0100);
+        let mut k = 0;
+        while k < 4 / size {
+            let (key, place) = ((size * k) as u32, 4 + k as u32);
+            let numbers =
+                if size == 1 { key << 12 | place << 8 } else { (key + 1) << 12 | key << 8 | place << 4 };
+            best = math::pick_bytes(keys, places, numbers).max(best);
+            k += 1;
+        }
+        i += 4 / size;
+    }
+    let bits = 8 * size as u32;
+    let place = 255 - (best >> (24 - bits) & 255);
+    Some(Candidate::new(position::<N>(place, index, stride), T::Rank::of_low(best >> (32 - bits))))
 }
 
 /// The greatest or the least is sought: a NaN beats both.
 trait Sought {
     fn key<T: Element>(item: T) -> T::Rank;
+    /// The keys of the items of one or two bytes in a word, each in its place.
+    fn keys<T: Element>(word: u32) -> u32;
     fn value<T: Element>(key: T::Rank) -> T;
 }
 
@@ -223,6 +266,10 @@ impl Sought for Greatest {
     #[inline(always)]
     fn key<T: Element>(item: T) -> T::Rank {
         if item.is_nan() { T::TOP } else { item.rank() }
+    }
+    #[inline(always)]
+    fn keys<T: Element>(word: u32) -> u32 {
+        T::ranks_in(word) | T::nans_in(word)
     }
     #[inline(always)]
     fn value<T: Element>(key: T::Rank) -> T {
@@ -236,6 +283,10 @@ impl Sought for Least {
     #[inline(always)]
     fn key<T: Element>(item: T) -> T::Rank {
         if item.is_nan() { T::TOP } else { item.rank() ^ T::TOP }
+    }
+    #[inline(always)]
+    fn keys<T: Element>(word: u32) -> u32 {
+        (T::ranks_in(word) ^ T::TOPS) | T::nans_in(word)
     }
     #[inline(always)]
     fn value<T: Element>(key: T::Rank) -> T {
@@ -267,14 +318,45 @@ macro_rules! arg {
             }
             #[inline(always)]
             fn fold_many<const N: usize>(&self, items: [T; N], index: u64) -> Self::Acc {
-                Candidate::of_many(items.map($sought::key), index, size_of::<T>() <= 2)
+                self.fold_vectors([items], 1, index, 0)
+            }
+            #[inline(always)]
+            fn fold_vectors<const N: usize, const U: usize>(
+                &self,
+                vectors: [[T; N]; U],
+                _count: u32,
+                index: u64,
+                stride: u64,
+            ) -> Self::Acc {
+                // A copy of the first vector behind it is no better.
+                match best_of_narrow::<$sought, T, N, U>(vectors, index, stride) {
+                    Some(best) => best,
+                    None => Candidate::of_vectors(vectors, index, stride, $sought::key),
+                }
             }
             #[inline(always)]
             fn finish(&self, acc: Self::Acc) -> Indexed<T> {
                 Indexed::new(acc.index(), $sought::value(acc.key))
             }
         }
-        impl<T: Element> NeutralIdentity for $name<T> {}
+        impl<T: Element> NeutralIdentity for $name<T> {
+            #[inline(always)]
+            fn fold_numbers<const N: usize, const U: usize>(
+                &self,
+                vectors: [[T; N]; U],
+                _count: u32,
+                index: u64,
+                stride: u64,
+            ) -> Self::Acc
+            where
+                T: MaybeNan,
+            {
+                // No number has the key 0.
+                let key = |item: T| if item.is_nan() { Rank::ZERO } else { $sought::key(item) };
+                let best = Candidate::of_vectors(vectors, index, stride, key);
+                if best.key == Rank::ZERO { Candidate::NONE } else { best }
+            }
+        }
 
         impl<F> $by<F> {
             /// By the keys that `key` makes of the items.
@@ -474,6 +556,20 @@ impl<Op: NeutralIdentity<Item: MaybeNan>> Monoid for IgnoreNan<Op> {
     fn push(&self, acc: Op::Acc, item: Op::Item, index: u64) -> Op::Acc {
         let pushed = self.0.push(acc, item, index);
         if item.is_nan_value() { acc } else { pushed }
+    }
+    #[inline(always)]
+    fn fold_many<const N: usize>(&self, items: [Op::Item; N], index: u64) -> Op::Acc {
+        self.0.fold_numbers([items], 1, index, 0)
+    }
+    #[inline(always)]
+    fn fold_vectors<const N: usize, const U: usize>(
+        &self,
+        vectors: [[Op::Item; N]; U],
+        count: u32,
+        index: u64,
+        stride: u64,
+    ) -> Op::Acc {
+        self.0.fold_numbers(vectors, count, index, stride)
     }
     #[inline(always)]
     fn finish(&self, acc: Op::Acc) -> Op::Output {

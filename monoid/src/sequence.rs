@@ -158,6 +158,13 @@ pub trait SegmentAccumulator<T>: Plain {
     fn is_nan(self) -> bool {
         false
     }
+    /// The [`LANE_BYTES`](Monoid::LANE_BYTES) of [`MaxSegmentSum`].
+    const LANE_BYTES: usize = 4 * size_of::<Self>();
+    /// What [`MaxSegmentSum`] knows of several items side by side, where there is a faster way than one by one to the same bits.
+    #[inline(always)]
+    fn of_strip<const V: usize, const U: usize>(_vectors: [[T; V]; U]) -> Option<SegmentSums<Self>> {
+        None
+    }
     /// Rounds to the output type.
     fn finish(self) -> Self::Output;
 }
@@ -200,6 +207,38 @@ macro_rules! integer_segments {
             #[inline(always)]
             fn greater(self, other: $acc) -> $acc {
                 self.max(other)
+            }
+            // Narrow items fold in 32 bits.
+            const LANE_BYTES: usize = 4 * if size_of::<$item>() <= 2 { 4 } else { size_of::<$acc>() };
+            #[inline(always)]
+            fn of_strip<const V: usize, const U: usize>(vectors: [[$item; V]; U]) -> Option<SegmentSums<$acc>> {
+                if size_of::<$item>() < size_of::<$acc>() && <$item>::MIN == 0 && U * V <= 256 {
+                    // None is negative, and nothing wraps.
+                    let (mut narrow, mut total, mut i) = (0_u32, 0, 0);
+                    while i < U * V {
+                        let item = vectors[i / V][i % V];
+                        if size_of::<$item>() <= 2 {
+                            narrow += item as u32;
+                        } else {
+                            total += item as $acc;
+                        }
+                        i += 1;
+                    }
+                    total += narrow as $acc;
+                    return Some(SegmentSums { best: total, prefix: total, suffix: total, total });
+                }
+                // A few items of up to 16 bits in 32 bits, where nothing wraps.
+                if size_of::<$item>() > 2 || size_of::<$acc>() < 8 || U * V > 256 {
+                    return None;
+                }
+                let op = MaxSegmentSum::<i32>::new();
+                let sums = op.fold_strip(vectors.map(|vector| vector.map(|item| item as i32)), 0);
+                Some(SegmentSums {
+                    best: sums.best as $acc,
+                    prefix: sums.prefix as $acc,
+                    suffix: sums.suffix as $acc,
+                    total: sums.total as $acc,
+                })
             }
             #[inline(always)]
             fn finish(self) -> $acc {
@@ -297,6 +336,7 @@ impl<T: Plain, A: SegmentAccumulator<T>> Monoid for MaxSegmentSum<T, A> {
     type Empty = GivesIdentity;
     const COMMUTATIVE: bool = false;
     const USES_INDEX: bool = false;
+    const LANE_BYTES: usize = A::LANE_BYTES;
     #[inline(always)]
     fn identity(&self) -> SegmentSums<A> {
         SegmentSums { best: A::ZERO, prefix: A::ZERO, suffix: A::ZERO, total: A::ZERO }
@@ -318,6 +358,19 @@ impl<T: Plain, A: SegmentAccumulator<T>> Monoid for MaxSegmentSum<T, A> {
         let total = acc.total.plus(item);
         let suffix = A::ZERO.raised_to(acc.suffix.plus(item));
         SegmentSums { best: acc.best.raised_to(suffix), prefix: acc.prefix.raised_to(total), suffix, total }
+    }
+    #[inline(always)]
+    fn fold_strip<const V: usize, const U: usize>(&self, vectors: [[T; V]; U], index: u64) -> SegmentSums<A> {
+        if let Some(sums) = A::of_strip(vectors) {
+            return sums;
+        }
+        let mut acc = self.lift(vectors[0][0], index);
+        let mut i = 1;
+        while i < U * V {
+            acc = self.push(acc, vectors[i / V][i % V], index + i as u64);
+            i += 1;
+        }
+        acc
     }
     #[inline(always)]
     fn finish(&self, acc: SegmentSums<A>) -> A::Output {
