@@ -251,16 +251,19 @@ pub unsafe fn few<Op: Monoid, const V: usize, const W: usize>(params: &ColumnPar
     }
     let a_group = params.inner.div_ceil(W as u64);
     let all = params.outer * a_group;
-    let mine = if params.n <= V as u64 { least(params.n) } else { 1 };
+    let mine = if params.n <= V as u64 { least(params.n, W) } else { 1 };
     let first = block_idx_x() as u64 * (THREADS * mine) as u64 + thread_idx_x() as u64;
     // SAFETY: the caller's promise; so many items, or at most as many.
     let done = first >= all
         || all >> 32 == 0
             && unsafe {
                 match params.n {
-                    2 if V >= 2 => shortest::<Op, V, W, 2, 4, true>(params, a_group, all, first),
+                    2 if V >= 2 && W == 2 => shortest::<Op, V, W, 2, 4, true>(params, a_group, all, first),
+                    2 if V >= 2 => shortest::<Op, V, W, 2, 2, true>(params, a_group, all, first),
                     4 if V == 4 => shortest::<Op, V, W, 4, 2, true>(params, a_group, all, first),
                     n if n <= V as u64 => shortest::<Op, V, W, V, 2, false>(params, a_group, all, first),
+                    n if V == 4 && n <= 8 => shortest::<Op, V, W, 8, 1, false>(params, a_group, all, first),
+                    n if V == 2 && n <= 4 => shortest::<Op, V, W, 4, 1, false>(params, a_group, all, first),
                     _ => by_lanes::<Op, V, W>(params, a_group, all, first),
                 }
             };
@@ -401,17 +404,17 @@ const fn rounds_of_few(abreast: usize) -> usize {
     if abreast > 2 { ROUNDS / 2 } else { ROUNDS }
 }
 
-/// Groups of neighbours that a thread has where columns are no longer than a vector: so that enough is asked for at once.
-pub const fn least(n: u64) -> u32 {
-    if n == 2 { 4 } else { 2 }
+/// Groups of so many neighbours that a thread has where columns are no longer than a vector: so that enough is asked for at once.
+pub const fn least(n: u64, abreast: usize) -> u32 {
+    if n == 2 && abreast == 2 { 4 } else { 2 }
 }
 
-/// Columns of `N` items, or, if not `ALL`, of at most as many, so many groups of `W` neighbours a thread; not done if some are no vector.
+/// Columns of `N` items, or, if not `ALL`, of at most as many (no more than two vectors of them), so many groups of `W` neighbours a thread; not done if some are no vector.
 /// (Columns of few items are bound by instructions: hence constants, and no long division.)
 ///
 /// # Safety
 ///
-/// As for [`few`], with a thread for [`least`] groups of `W` neighbours; `all` is less than 2^32, and `first` one of them.
+/// As for [`few`], with a thread for so many groups of `W` neighbours; `all` is less than 2^32, and `first` one of them.
 #[inline(always)]
 unsafe fn shortest<
     Op: Monoid,
@@ -456,16 +459,22 @@ unsafe fn shortest<
         if whole {
             let values: [Op::Output; W] = core::array::from_fn(|c| {
                 let op = &operator(&params.op, result + c as u64, true);
-                let acc: [_; N] = core::array::from_fn(|lane| {
-                    if ALL || (lane as u32) < n {
-                        // SAFETY: loaded under the same condition.
-                        let items = unsafe { batch[k][lane].assume_init() };
-                        op.lift(items[c], lane as u64)
+                // SAFETY: loaded under the same condition.
+                let item = |i: usize| unsafe { batch[k][i].assume_init() }[c];
+                let acc: [_; V] = core::array::from_fn(|lane| {
+                    if lane < N && (ALL || (lane as u32) < n) {
+                        let acc = op.lift(item(lane), lane as u64);
+                        let next = lane + V;
+                        if next < N && (next as u32) < n {
+                            op.push(acc, item(next), next as u64)
+                        } else {
+                            acc
+                        }
                     } else {
                         op.identity()
                     }
                 });
-                let present = if ALL { None } else { Some(n) };
+                let present = Some(n.min(V as u32));
                 op.finish(lanes::combine_slots(op, acc, 0, present))
             });
             // SAFETY: one thread so many columns.

@@ -962,7 +962,7 @@ pub unsafe fn large<Op: Monoid, const V: usize, const U: usize>(
             unsafe { values.write(chunk as usize, value) };
         }
         sync_threads();
-        if warp > 0 {
+        if warp != 0 {
             return;
         }
         // SAFETY: written before the barrier.

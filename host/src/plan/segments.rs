@@ -202,7 +202,7 @@ const MANY_COLUMNS: u64 = 1 << 16;
 /// Vectors of neighbours that a block of *wide* takes at most, unless columns are short: a warp reads half a kilobyte of a row.
 const WIDE_VECTORS: u32 = 32;
 
-/// Groups of lanes from which on half as many suffice: blocks have threads for more groups, and end after fewer rounds.
+/// Groups of lanes from which on half as many suffice, if accumulators are small: blocks have threads for more groups.
 const NARROW_GROUPS: u32 = 256;
 
 /// Groups of lanes from which on columns are long.
@@ -362,7 +362,7 @@ impl SegmentPlanner {
                     }
                     plan.width = THREADS;
                     let several = plan.abreast > 1 && n <= shape.vector as u64;
-                    let a_block = THREADS * if several { least(n) } else { 1 };
+                    let a_block = THREADS * if several { least(n, few as usize) } else { 1 };
                     // Across groups of columns, too.
                     outer.saturating_mul(inner.div_ceil(plan.abreast as u64)).div_ceil(a_block as u64)
                 } else if self.layout.commutative {
@@ -596,7 +596,8 @@ impl SegmentPlanner {
         let (groups, chunks) = (plan.shape.groups, plan.shape.chunks.max(1));
         let threads = wide::threads(self.layout.acc_bytes, self.layout.any_order, abreast);
         // Short columns need fewer threads: more columns, up to as many as leave groups for the rounds that a block has at most.
-        let vectors = if abreast > 1 && groups >= NARROW_GROUPS { WIDE_VECTORS / 2 } else { WIDE_VECTORS };
+        let half = abreast > 1 && groups >= NARROW_GROUPS && self.layout.acc_bytes <= 8;
+        let vectors = if half { WIDE_VECTORS / 2 } else { WIDE_VECTORS };
         let most = (threads / groups.min((threads / vectors).max(MAX_GROUPS / wide::MAX_ROUNDS))).max(1);
         let forced = |width: u32| (width / abreast).clamp(1, most);
         let most = self.settings.width.map_or(most, forced) as u64;
