@@ -1124,7 +1124,7 @@ macro_rules! __segment_bounds {
     ($op:ty, columns_few) => {
         $crate::export::resident::<$op>(
             $crate::segments::THREADS,
-            if size_of::<<$op as $crate::monoid::Monoid>::Acc>() <= 4 { 3 } else { 4 },
+            $crate::segments::columns::few_blocks::<$op>(),
         )
     };
     ($op:ty, rows_small) => {

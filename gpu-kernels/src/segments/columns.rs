@@ -398,6 +398,12 @@ const FEW_LEVELS: usize = 4;
 /// The most lanes of a column that [`few`] takes.
 pub const FEW_LANES: u64 = 2 << FEW_LEVELS;
 
+/// Blocks of [`few`] that a multiprocessor is to hold: fewer where vectors of neighbours take four registers.
+pub const fn few_blocks<Op: Monoid>() -> u32 {
+    let item = size_of::<Op::Item>();
+    if item * abreast(item, size_of::<Op::Acc>()) as usize > 8 { 3 } else { 4 }
+}
+
 /// Rounds of two lanes that a thread of [`few`] asks for at once, of so many neighbours: where they are more, their items leave
 /// registers for fewer.
 const fn rounds_of_few(abreast: usize) -> usize {
