@@ -60,6 +60,10 @@ const NO_MODULES: &str = "pub static MODULES: &[warpfold_host::module::Module] =
 
 #[cfg(feature = "cuda")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    use std::error::Error;
+    use std::sync::{Mutex, PoisonError};
+    use std::thread;
+
     use warpfold_ptx_builder::{Arch, CudaBuilder};
 
     println!("cargo:rerun-if-changed=build.rs");
@@ -74,51 +78,65 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Ok(());
     }
     // sm_75 is the oldest that current drivers support, and its PTX runs on everything later; kernels compiled for sm_90
-    // may start before what is ahead of them has ended, which short reductions gain by. Machine code spares the cards that
-    // most programs meet the driver's compiler. How much is built follows from a budget: docs/toolchain.md.
+    // may start before what is ahead of them has ended, which short reductions gain by, and their text without that serves
+    // the older. Machine code spares the cards that most programs meet the driver's compiler. How much is built follows from a
+    // budget: docs/toolchain.md.
     let (old, new) = (Arch::Sm75, Arch::Sm90);
+    // The largest first.
     let parts = [
-        ("core", vec![old, new], vec![Arch::Sm80, new]),
-        (MORE, vec![old], vec![new]),
-        ("segments", vec![old, new], vec![new]),
-        ("scans", vec![old, new], vec![new]),
-        ("keys", vec![old], vec![new]),
-        ("lines", vec![old, new], vec![new]),
+        (MORE, old, vec![new]),
+        ("segments", new, vec![new]),
+        ("scans", new, vec![new]),
+        ("core", new, vec![Arch::Sm80, new]),
+        ("keys", old, vec![new]),
+        ("lines", new, vec![new]),
     ];
-    // Where nothing runs them, one architecture of each part will do, of a sample of the operators, and none of `more`, by far the
-    // largest: they go through the same kernels as those of the others, and the host compiles all of them.
+    // Where nothing runs them, a sample of the operators of each part will do, and none of `more`, by far the largest: they go
+    // through the same kernels as those of the others, and the host compiles all of them.
     println!("cargo:rerun-if-env-changed=WARPFOLD_KERNELS_SAMPLED");
     let sampled = std::env::var_os("WARPFOLD_KERNELS_SAMPLED").is_some();
     // Some of the parts alone, for who works on their kernels and does not want to wait for the others'.
     println!("cargo:rerun-if-env-changed=WARPFOLD_KERNEL_PARTS");
     let wanted = std::env::var("WARPFOLD_KERNEL_PARTS").ok();
-    for (part, mut archs, mut cubin) in parts {
-        if sampled {
-            archs.drain(..archs.len() - 1);
-            cubin.retain(|arch| *arch == new);
-        }
-        let is_wanted = match &wanted {
-            Some(names) => names.split(',').any(|name| name == part),
-            None => !(sampled && part == MORE),
+    let build =
+        |(part, arch, mut cubin): (&str, Arch, Vec<Arch>)| -> Result<(), Box<dyn Error + Send + Sync>> {
+            let older = Some(old).filter(|old| *old < arch);
+            if sampled {
+                cubin.retain(|arch| *arch == new);
+            }
+            let is_wanted = match &wanted {
+                Some(names) => names.split(',').any(|name| name == part),
+                None => !(sampled && part == MORE),
+            };
+            let modules = out.join(format!("{part}.rs"));
+            if !is_wanted {
+                return Ok(std::fs::write(modules, NO_MODULES)?);
+            }
+            let mut builder = CudaBuilder::new("builtins")
+                .no_default_features()
+                .features([part])
+                .arch(arch)
+                .older(older)
+                .cubin(cubin)
+                .strict(true)
+                // How the kernels were timed.
+                .opt_level(1)
+                // Where `cargo xtask setup` puts it.
+                .ptxas_search("target/ptxas");
+            if sampled && wanted.is_none() {
+                // Of the sample what is made for older cards is assembled, too.
+                builder = builder.groups(SAMPLE.iter().copied()).assemble_only(older);
+            }
+            Ok(builder.build()?.write_modules(modules, "warpfold_host::module")?)
         };
-        if !is_wanted {
-            std::fs::write(out.join(format!("{part}.rs")), NO_MODULES)?;
-            continue;
-        }
-        let mut builder = CudaBuilder::new("builtins")
-            .no_default_features()
-            .features([part])
-            .archs(archs)
-            .cubin(cubin)
-            .strict(true)
-            // How the kernels were timed.
-            .opt_level(1)
-            // Where `cargo xtask setup` puts it.
-            .ptxas_search("target/ptxas");
-        if sampled && wanted.is_none() {
-            builder = builder.groups(SAMPLE.iter().copied());
-        }
-        builder.build()?.write_modules(out.join(format!("{part}.rs")), "warpfold_host::module")?;
-    }
-    Ok(())
+    // Two at a time: rustc compiles one on one core while the other's kernels are lowered.
+    let parts = Mutex::new(parts.into_iter());
+    let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+    thread::scope(|scope| {
+        let all = || std::iter::from_fn(next).try_for_each(build);
+        let other = scope.spawn(all);
+        let ours = all();
+        other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).and(ours)
+    })
+    .map_err(|error| -> Box<dyn Error> { error })
 }

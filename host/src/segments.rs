@@ -342,26 +342,9 @@ impl<Op: Monoid> SegmentReducer<Op> {
         items: &I,
         plan: &SegmentPlan,
     ) -> Result<Vec<Op::Output>, Error> {
-        #[cfg(feature = "cuda")]
-        if let (Source::Device(view), Place::Cuda(launcher)) = (items.source()?, &self.place) {
-            plan.check(view.len())?;
-            let mut results = room(plan.segments())?;
-            // SAFETY: the view's items, which are borrowed until the wait.
-            unsafe {
-                let input = (view.address(), view.len());
-                launcher.reduce_irregular_at(
-                    Erased::of(&self.op),
-                    input,
-                    plan,
-                    bytes_of_all(&mut results),
-                )?;
-            }
-            return Ok(results);
-        }
-        let mut copy = Vec::new();
-        let items = side_by_side(items, &mut copy)?;
-        // SAFETY: the segments are the slice's.
-        unsafe { self.collect(Segments::irregular(items, plan)?) }
+        let mut results = room(plan.segments())?;
+        self.reduce_source(items.source()?, plan, &mut results)?;
+        Ok(results)
     }
 
     /// [`reduce_segments`](SegmentReducer::reduce_segments) into a slice with a place for each segment.
@@ -375,8 +358,28 @@ impl<Op: Monoid> SegmentReducer<Op> {
         plan: &SegmentPlan,
         results: &mut [Op::Output],
     ) -> Result<(), Error> {
+        self.reduce_source(items.source()?, plan, results)
+    }
+
+    /// Reduces segments of any lengths, wherever their items are, to a result each.
+    fn reduce_source(
+        &self,
+        items: Source<'_, Op::Item>,
+        plan: &SegmentPlan,
+        results: &mut [Op::Output],
+    ) -> Result<(), Error> {
+        #[cfg(feature = "cuda")]
+        if let (Source::Device(view), Place::Cuda(launcher)) = (&items, &self.place) {
+            plan.check(view.len())?;
+            has_room(plan.segments(), results.len())?;
+            let input = (view.address(), view.len());
+            // SAFETY: the view's items, which are borrowed until the wait.
+            return unsafe {
+                launcher.reduce_irregular_at(Erased::of(&self.op), input, plan, bytes_of_all(results))
+            };
+        }
         let mut copy = Vec::new();
-        let items = side_by_side(items, &mut copy)?;
+        let items = copied_if_apart(items, &mut copy)?;
         // SAFETY: the segments are the slice's.
         unsafe { self.run(Segments::irregular(items, plan)?, results) }
     }
@@ -415,22 +418,14 @@ impl<Op: Monoid> SegmentReducer<Op> {
                 bytes_of_all(results),
             )?;
             // More than fits into the device's memory; the bits are the same.
-            match (left, segments) {
-                (Left::Some(left), Segments::Irregular { items, plan }) => {
-                    let ranges: Vec<_> = left.iter().map(|&k| plan.range(k)).collect();
-                    let begins: Vec<u64> = ranges.iter().map(|range| range.start).collect();
-                    let ends: Vec<u64> = ranges.iter().map(|range| range.end).collect();
-                    let plan = SegmentPlan::from_ranges(&begins, &ends)?;
-                    let mut found = room(plan.segments())?;
-                    let segments = Segments::irregular(items, &plan)?;
-                    cpu::reduce_segments(Operators::Same(&self.op), segments, &mut found);
-                    left.into_iter().zip(found).for_each(|(k, result)| results[k as usize] = result);
+            let (segments, numbers) = match (&left, segments) {
+                (Left::Nothing, _) => return Ok(()),
+                (Left::Some { plan, numbers }, Segments::Irregular { items, .. }) => {
+                    (Segments::irregular(items, plan)?, Some(&numbers[..]))
                 }
-                (Left::All | Left::Some(_), segments) => {
-                    cpu::reduce_segments(Operators::Same(&self.op), segments, results);
-                }
-                (Left::Nothing, _) => {}
-            }
+                (_, segments) => (segments, None),
+            };
+            cpu::reduce_numbered(Operators::Same(&self.op), segments, numbers, results);
         }
         Ok(())
     }
@@ -441,7 +436,11 @@ pub(crate) fn side_by_side<'a, T: Plain, I: Input<T> + ?Sized>(
     input: &'a I,
     copy: &'a mut Vec<T>,
 ) -> Result<&'a [T], Error> {
-    match input.source()? {
+    copied_if_apart(input.source()?, copy)
+}
+
+fn copied_if_apart<'a, T: Plain>(source: Source<'a, T>, copy: &'a mut Vec<T>) -> Result<&'a [T], Error> {
+    match source {
         Source::Host(items) => Ok(items),
         Source::Strided(items) => {
             let len = items.len();

@@ -6,6 +6,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
@@ -235,6 +236,9 @@ done
 printf '%s\n' "$out" >"$kept/done"
 "#;
 
+/// Held by who looks after cargo's output and has cargo write it.
+static TURN: Mutex<()> = Mutex::new(());
+
 /// Compiles the kernel crate for one architecture. `folder` is this variant's own; `target_dir` is shared.
 pub(crate) fn compile(
     toolchain: &Toolchain,
@@ -250,6 +254,8 @@ pub(crate) fn compile(
     let kept = folder.join("kept");
     let profile_name = if profile.release { "release" } else { "dev" };
     let output_folder = target_dir.join(TARGET).join(if profile.release { "release" } else { "debug" });
+    // Builds with other features write the same output, so that it may not be taken for this one's.
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     if !kept.join("done").is_file() {
         // What cargo thinks is fresh would not be linked again, and our copy of the objects is gone: a missing
         // output makes cargo call the linker.
@@ -296,6 +302,7 @@ pub(crate) fn compile(
     command.arg("--").arg(format!("-Clinker={}", linker.display()));
     // Standard output of a build script is cargo's protocol; standard error is the user's.
     let status = command.stdout(Stdio::null()).status().map_err(|e| Error::io("run", &toolchain.cargo, e))?;
+    drop(turn);
     if !status.success() {
         return Err(Error::Compile { name: description.name.clone(), arch, status: status.to_string() });
     }

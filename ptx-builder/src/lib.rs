@@ -33,7 +33,7 @@
 //! registers that they need fails, rather than a launch.
 //!
 //! **Architectures.** The crate is compiled once for each architecture, so `cfg!(target_feature = "sm_80")` holds on
-//! sm_80 and later ones.
+//! sm_80 and later ones. Text for older ones may be made from that ([`CudaBuilder::older`]).
 //!
 //! **Floats** are never contracted: `a * b + c` rounds twice, as on the host.
 //!
@@ -44,6 +44,7 @@ mod compile;
 mod error;
 mod ir;
 mod link;
+mod older;
 pub mod ptxas;
 mod record;
 mod split;
@@ -70,6 +71,7 @@ use crate::toolchain::Toolchain;
 pub struct CudaBuilder {
     crate_folder: PathBuf,
     archs: Vec<Arch>,
+    older: Vec<Arch>,
     cubin: Vec<Arch>,
     assemble_only: Vec<Arch>,
     profile: compile::Profile,
@@ -90,6 +92,7 @@ impl CudaBuilder {
         CudaBuilder {
             crate_folder: kernel_crate.into(),
             archs: vec![Arch::Sm80],
+            older: Vec::new(),
             cubin: Vec::new(),
             assemble_only: Vec::new(),
             profile: compile::Profile {
@@ -125,6 +128,18 @@ impl CudaBuilder {
     /// Builds PTX for these architectures. The crate is compiled once for each.
     pub fn archs(mut self, archs: impl IntoIterator<Item = Arch>) -> CudaBuilder {
         self.archs = sorted(archs);
+        self
+    }
+
+    /// Makes PTX for these architectures from the text for the oldest one of [`archs`](Self::archs), which is newer, instead of
+    /// compiling the crate once more, which takes twice as long as all else.
+    ///
+    /// Only for kernels that have of the newer architecture what older ones can do without: waits for the grid ahead
+    /// (`griddepcontrol`) are left out, and `cp.async` copies of 16 bytes are done at once. A kernel with anything else that
+    /// the older lacks is an error that names it. What the crate decides by `cfg!(target_feature)` is as for the newer, and so is
+    /// what kernels hold in registers: local memory on these is not looked at.
+    pub fn older(mut self, archs: impl IntoIterator<Item = Arch>) -> CudaBuilder {
+        self.older = sorted(archs);
         self
     }
 
@@ -271,6 +286,12 @@ impl CudaBuilder {
                 "no architecture to build for: CudaBuilder::archs was given none".into(),
             ));
         }
+        if let Some(arch) = self.older.iter().find(|arch| **arch >= self.archs[0]) {
+            return Err(Error::Options(format!(
+                "{arch} is not older than {}: CudaBuilder::older is for those that the crate is not compiled for",
+                self.archs[0]
+            )));
+        }
         let out = match &self.out_dir {
             Some(folder) => folder.clone(),
             None => env::var_os("OUT_DIR").map(PathBuf::from).ok_or(Error::NoOutDir)?,
@@ -356,7 +377,15 @@ impl CudaBuilder {
         };
         in_parallel_as_they_come(compile, |(arch, linked, group)| {
             let group = &linked.groups[*group];
-            link::lower(toolchain, linked, group, *arch, self.ptx_version, &file(&group.name, *arch, "ptx"))
+            let ptx = file(&group.name, *arch, "ptx");
+            link::lower(toolchain, linked, group, *arch, self.ptx_version, &ptx)?;
+            for &older in self.older.iter().filter(|_| *arch == self.archs[0]) {
+                let text = fs::read_to_string(&ptx).map_err(|source| Error::io("read", &ptx, source))?;
+                let text = older::derive(&text, older, self.ptx_version.unwrap_or(link::least_ptx(older)))?;
+                let to = file(&group.name, older, "ptx");
+                fs::write(&to, text).map_err(|source| Error::io("write", &to, source))?;
+            }
+            Ok(())
         })?;
         let zeroed: std::collections::BTreeSet<&String> =
             linked.iter().flat_map(|(_, l)| &l.zeroed).collect();
@@ -373,8 +402,11 @@ impl CudaBuilder {
             {
                 names.extend(new.iter().filter(|name| !names.contains(name)).cloned().collect::<Vec<_>>());
             }
-            let path = file(&group.name, *arch, "ptx");
-            module.images.push(Image { arch: *arch, kind: ImageKind::Ptx, path });
+            let older = self.older.iter().filter(|_| *arch == self.archs[0]);
+            module.images.extend(older.chain([arch]).map(|&arch| {
+                let path = file(&group.name, arch, "ptx");
+                Image { arch, kind: ImageKind::Ptx, path }
+            }));
         }
 
         let mut allowances: BTreeMap<String, u32> = BTreeMap::new();
@@ -401,7 +433,8 @@ impl CudaBuilder {
                         let Some(ptx) = module.ptx_for(arch) else {
                             return Err(Error::Options(format!(
                                 "group `{}` has no PTX that {arch} can run: the oldest architecture built is {}",
-                                module.group, self.archs[0]
+                                module.group,
+                                self.older.first().unwrap_or(&self.archs[0])
                             )));
                         };
                         jobs.push((module.group.clone(), arch, ptx.to_path_buf()));
@@ -422,7 +455,11 @@ impl CudaBuilder {
                     .collect();
                 let (mut excess, mut too_many) = (Vec::new(), Vec::new());
                 for ((group, arch, _), report) in jobs.iter().zip(reports) {
-                    excess.extend(report.iter().filter_map(|used| over_allowance(used, *arch, &allowances)));
+                    if !self.older.contains(arch) {
+                        excess.extend(
+                            report.iter().filter_map(|used| over_allowance(used, *arch, &allowances)),
+                        );
+                    }
                     too_many.extend(
                         report
                             .iter()

@@ -133,8 +133,10 @@ fn link_core(toolchain: &Toolchain, rlibs: &[PathBuf], folder: &Path) -> Result<
     Ok(module)
 }
 
-/// The PTX ISA version asked for where nobody asks: 7.4 has the cache hints of loads.
-const LEAST_PTX: u32 = 74;
+/// The PTX ISA version asked for where nobody asks: 7.4 has the cache hints of loads, 7.8 knows sm_89 and sm_90.
+pub(crate) fn least_ptx(arch: Arch) -> u32 {
+    if arch.number() < 89 { 74 } else { 78 }
+}
 
 /// Optimises one group of the linked kernels and lowers it to PTX at `ptx`.
 pub(crate) fn lower(
@@ -151,7 +153,7 @@ pub(crate) fn lower(
     let public = group.entries.iter().chain(&group.globals).cloned().collect::<Vec<_>>().join(",");
     let mut target = vec![format!("-mtriple={TARGET}"), format!("-mcpu={arch}")];
     // Architectures from sm_89 on need a later version anyway.
-    let least = (arch.number() < 89).then_some(LEAST_PTX);
+    let least = (arch.number() < 89).then(|| least_ptx(arch));
     if let Some(version) = ptx_version.or(least) {
         target.push(format!("-mattr=+ptx{version}"));
     }

@@ -143,6 +143,31 @@ fn the_fixture_becomes_the_right_ptx() {
     embeds(&build);
 }
 
+/// PTX for an older architecture is the newer one's but for its head and what only the newer has, and assembles.
+#[test]
+fn ptx_for_older_architectures_is_made_from_the_newer_ones() {
+    let _turn = turn();
+    let base = builder(&fixture(), "older").features(["waiting"]).arch(Arch::Sm90);
+    let build = base.clone().older([Arch::Sm80, Arch::Sm75]).assemble_only([Arch::Sm75, Arch::Sm90]);
+    let build = build.strict(true).build().unwrap();
+    let (new, old) = (build.ptx("waits", Arch::Sm90).unwrap(), build.ptx("waits", Arch::Sm75).unwrap());
+    assert!(new.contains("griddepcontrol.wait;") && !old.contains("griddepcontrol"), "{old}");
+    assert!(old.contains(".version 7.4\n") && old.contains(".target sm_75\n"), "{old}");
+    let differing = new.lines().zip(old.lines()).filter(|(new, old)| new != old);
+    assert_eq!((differing.count(), new.lines().count()), (3, old.lines().count()), "{new}\n{old}");
+    assert!(build.ptx("waits", Arch::Sm80).unwrap().contains(".target sm_80\n"));
+    let kinds: Vec<_> = build.module("waits").unwrap().images.iter().map(|image| image.arch).collect();
+    assert_eq!(kinds, [Arch::Sm75, Arch::Sm80, Arch::Sm90]);
+    if build.ptxas.is_some() {
+        assert_eq!(build.module("waits").unwrap().resources.len(), 2);
+    }
+    // What the older has no other way for is told, and so is one that is not older.
+    let error = base.clone().features(["newest"]).older([Arch::Sm75]).build().unwrap_err().to_string();
+    assert!(error.contains("barrier.cluster.arrive") && error.contains("sm_75"), "{error}");
+    let error = base.older([Arch::Sm90]).build().unwrap_err().to_string();
+    assert!(error.contains("sm_90 is not older than sm_90"), "{error}");
+}
+
 /// The written Rust file compiles, and its bytes are the images.
 fn embeds(build: &Build) {
     let folder = tempfile::tempdir().unwrap();

@@ -18,7 +18,7 @@ use warpfold_monoid::{
     tree::{FOLD_LANES, Shape},
 };
 
-pub(crate) use self::segments::{Operators, reduce_segments};
+pub(crate) use self::segments::{Operators, reduce_numbered, reduce_segments};
 use self::{
     level::Level,
     tasks::Places,
@@ -133,8 +133,8 @@ fn fold<Op: Monoid>(
     let chunks = shape.chunks as usize;
     let mut all = vec![ops[0].identity(); ops.len() * chunks];
     each_chunk(&Chunked { level, ops, shape, values: Places::new(&mut all) }, shape, arrays, 0);
-    for (j, (op, values)) in ops.iter().zip(all.chunks(chunks)).enumerate() {
-        put(j, fold_chunks(op, values.to_vec(), shape));
+    for (j, op) in ops.iter().enumerate() {
+        put(j, fold_chunks(op, all[j * chunks..][..chunks].to_vec(), shape));
     }
 }
 
@@ -306,6 +306,22 @@ mod tests {
         check(Product::<i64>::new(), |i| mix(i) as i64 | 1, |v| v as u64);
         check(Min::<i64>::new(), |i| mix(i) as i64, |v| v.unwrap_or(1) as u64);
         check(Max::<u32>::new(), |i| mix(i) as u32, |v| v.unwrap_or(1) as u64);
+    }
+
+    /// Segments of more go by their numbers among all: their results, and operators of their own.
+    #[test]
+    fn some_segments_of_more() {
+        use crate::segments::{SegmentPlan, Segments};
+        let items = [3, 9, 4, 20, 1];
+        let plan = SegmentPlan::from_ranges(&[3, 0], &[5, 2]).unwrap();
+        let initial = |k: u64| warpfold_monoid::WithInitial::new(Sum::<i32>::new(), 100 * k as i32);
+        let mut results = [-1; 4];
+        // SAFETY: the segments are the array's.
+        unsafe {
+            let segments = Segments::Irregular { items: &items, plan: &plan };
+            reduce_numbered(Operators::Each(&initial), segments, Some(&[1, 3]), &mut results);
+        }
+        assert_eq!(results, [-1, 121, -1, 312]);
     }
 
     /// Every level at every length up to 2500, from starts at any distance from a vector's alignment.

@@ -57,7 +57,22 @@ pub(crate) unsafe fn reduce_segments<Op: Monoid>(
     segments: Segments<'_, Op::Item>,
     results: &mut [Op::Output],
 ) {
-    let folder = Folder { level: Level::best(), operators, results: Places::new(results) };
+    // SAFETY: the caller's promise.
+    unsafe { reduce_numbered(operators, segments, None, results) }
+}
+
+/// The same of some segments of more: their numbers among all, which their operators and results go by.
+///
+/// # Safety
+///
+/// As for [`reduce_segments`].
+pub(crate) unsafe fn reduce_numbered<Op: Monoid>(
+    operators: Operators<'_, Op>,
+    segments: Segments<'_, Op::Item>,
+    numbers: Option<&[u64]>,
+    results: &mut [Op::Output],
+) {
+    let folder = Folder { level: Level::best(), operators, numbers, results: Places::new(results) };
     // SAFETY: the caller's promise.
     unsafe { reduce_each(&folder, segments) }
 }
@@ -89,11 +104,18 @@ trait Worker<T> {
 struct Folder<'a, Op: Monoid> {
     level: Level,
     operators: Operators<'a, Op>,
+    /// Of each segment among all, if there are more.
+    numbers: Option<&'a [u64]>,
     results: Places<'a, Op::Output>,
 }
 
 impl<Op: Monoid> Folder<'_, Op> {
+    fn number(&self, k: u64) -> u64 {
+        self.numbers.map_or(k, |numbers| numbers[k as usize])
+    }
+
     fn operator(&self, k: u64) -> Op {
+        let k = self.number(k);
         match self.operators {
             Operators::Same(op) if Op::PER_SEGMENT => op.for_segment(k),
             Operators::Same(op) => *op,
@@ -103,7 +125,7 @@ impl<Op: Monoid> Folder<'_, Op> {
 
     fn put(&self, k: u64, result: Op::Output) {
         // SAFETY: each segment is one thread's, once.
-        unsafe { self.results.put(k as usize, result) }
+        unsafe { self.results.put(self.number(k) as usize, result) }
     }
 }
 
@@ -114,7 +136,10 @@ impl<Op: Monoid> Fold<Op::Item> for Folder<'_, Op> {
 
     fn long(&self, chunks: Chunks<'_, Op::Item>, n: u64, width: u64, first: u64, step: u64) {
         let shape = Shape::new(n, size_of::<Op::Item>());
-        let operators: Vec<Op> = (0..width).map(|j| self.operator(first + j * step)).collect();
+        let mut operators = Vec::with_capacity(width as usize);
+        for j in 0..width {
+            operators.push(self.operator(first + j * step));
+        }
         let finish = &mut |j: usize, acc| self.put(first + j as u64 * step, operators[j].finish(acc));
         fold(self.level, &operators, &shape, chunks, finish);
     }

@@ -54,9 +54,12 @@ pub(super) enum Left {
     Nothing,
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "all is done"))]
     All,
-    /// These, which have more items than fit into the device's memory.
+    /// Those that have more items than fit into the device's memory, and their numbers among all.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "all is done"))]
-    Some(Vec<u64>),
+    Some {
+        plan: SegmentPlan,
+        numbers: Vec<u64>,
+    },
 }
 
 impl Elsewhere<'_> {
@@ -165,17 +168,25 @@ unsafe fn in_parts(
     };
     let most = limit / size.max(1) as u64;
     let output = op.types.output_bytes;
-    let mut left = Vec::new();
+    let (mut numbers, mut begins, mut ends) = (Vec::new(), Vec::new(), Vec::new());
     for (segments, (start, end)) in plan.parts(most) {
         if end - start > most {
-            left.extend(segments);
+            for k in segments {
+                let range = plan.range(k);
+                numbers.push(k);
+                begins.push(range.start);
+                ends.push(range.end);
+            }
             continue;
         }
         let results = &mut results[segments.start as usize * output..segments.end as usize * output];
         let part = plan.part(segments, (start, end));
         whole(first.wrapping_add(start as usize * size), end - start, &part, results)?;
     }
-    Ok(if left.is_empty() { Left::Nothing } else { Left::Some(left) })
+    if numbers.is_empty() {
+        return Ok(Left::Nothing);
+    }
+    Ok(Left::Some { plan: SegmentPlan::from_ranges(&begins, &ends)?, numbers })
 }
 
 /// Copies a host array to the device and reduces it there.

@@ -1,0 +1,172 @@
+//! PTX for an older architecture, made from the text for a newer one.
+//!
+//! Where the newer has what the older lacks only as hints, or as a faster way to do what others do too, compiling the crate
+//! once more gives the same text but for those. What each becomes:
+//!
+//! | instruction | from | becomes |
+//! | --- | --- | --- |
+//! | `griddepcontrol.wait`, `.launch_dependents` | sm_90 | nothing: before sm_90 grids follow each other whole |
+//! | `cp.async.cg.shared.global` of 16 bytes | sm_80 | a load and a store, which are done before the next instruction |
+//! | `cp.async.commit_group`, `.wait_group` | sm_80 | nothing: there is nothing to wait for |
+//!
+//! Of all else that only newer architectures have a kernel with any is refused.
+
+use crate::{Arch, Error};
+
+/// Instructions by how they begin, and the architecture that they came with.
+const NEWER: [(&str, Arch); 17] = [
+    ("cp.async", Arch::Sm80),
+    ("redux.sync", Arch::Sm80),
+    ("mbarrier.", Arch::Sm80),
+    ("createpolicy.", Arch::Sm80),
+    ("discard.", Arch::Sm80),
+    ("applypriority.", Arch::Sm80),
+    ("griddepcontrol.", Arch::Sm90),
+    ("barrier.cluster.", Arch::Sm90),
+    ("mapa", Arch::Sm90),
+    ("getctarank", Arch::Sm90),
+    ("elect.sync", Arch::Sm90),
+    ("fence.proxy", Arch::Sm90),
+    ("setmaxnreg.", Arch::Sm90),
+    ("multimem.", Arch::Sm90),
+    ("wgmma.", Arch::Sm90),
+    ("stmatrix.", Arch::Sm90),
+    ("red.async.", Arch::Sm90),
+];
+
+/// Kinds of arithmetic by what stands in an instruction, and the architecture that they came with.
+const NEWER_KINDS: [(&str, Arch); 6] = [
+    (".NaN", Arch::Sm80),
+    (".xorsign", Arch::Sm80),
+    (".relu", Arch::Sm80),
+    (".tf32", Arch::Sm80),
+    (".bf16", Arch::Sm80),
+    (".cluster", Arch::Sm90),
+];
+
+/// Extremes of halves came with sm_80.
+const HALF_EXTREMES: [&str; 4] = ["min.f16", "max.f16", "min.ftz.f16", "max.ftz.f16"];
+
+/// The text for `arch`, in PTX of a `version` as LLVM counts it, from that for a newer one.
+pub(crate) fn derive(ptx: &str, arch: Arch, version: u32) -> Result<String, Error> {
+    let mut text = String::with_capacity(ptx.len());
+    for line in ptx.lines() {
+        // What stands before an instruction: a guard.
+        let code = line.split("//").next().unwrap_or_default().trim();
+        let instruction = match code.strip_prefix('@') {
+            Some(guarded) => {
+                guarded.split_once(char::is_whitespace).map_or("", |(_, rest)| rest.trim_start())
+            }
+            None => code,
+        };
+        let guarded = instruction.len() < code.len();
+        if instruction.starts_with(".version ") {
+            text.push_str(&format!(".version {}.{}", version / 10, version % 10));
+        } else if instruction.starts_with(".target ") {
+            text.push_str(&format!(".target {arch}"));
+        } else if arch < Arch::Sm90
+            && is_any(instruction, &["griddepcontrol.wait;", "griddepcontrol.launch_dependents;"])
+            || arch < Arch::Sm80
+                && (instruction == "cp.async.commit_group;"
+                    || instruction.starts_with("cp.async.wait_group "))
+        {
+            // Braces around an instruction may not be empty of all, and comments count as nothing.
+            text.push_str("\t// none");
+        } else if let Some(copy) =
+            (arch < Arch::Sm80 && !guarded).then(|| copy_at_once(instruction)).flatten()
+        {
+            text.push_str(&copy);
+        } else if let Some(least) = least(instruction).filter(|least| *least > arch) {
+            return Err(Error::Options(format!(
+                "PTX for {arch} cannot be made from that of a newer architecture: `{instruction}` needs {least}; \
+                 name {arch} in CudaBuilder::archs, so that the crate is compiled for it"
+            )));
+        } else {
+            text.push_str(line);
+        }
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+fn is_any(instruction: &str, any: &[&str]) -> bool {
+    any.contains(&instruction)
+}
+
+/// The architecture that an instruction needs, if it is not one that all have.
+fn least(instruction: &str) -> Option<Arch> {
+    let name = instruction.split_whitespace().next()?;
+    // Directives, labels, braces.
+    if name.starts_with(['.', '$', '{', '}', '(']) || name.ends_with(':') {
+        return None;
+    }
+    let begins = NEWER.iter().filter(|(newer, _)| name.starts_with(newer));
+    let kinds = NEWER_KINDS.iter().filter(|(kind, _)| name.contains(kind));
+    let halves = HALF_EXTREMES.iter().any(|half| name.starts_with(half)).then_some(Arch::Sm80);
+    begins.chain(kinds).map(|(_, arch)| *arch).chain(halves).max()
+}
+
+/// A copy of 16 bytes to shared memory without the instruction for it.
+fn copy_at_once(instruction: &str) -> Option<String> {
+    let places = instruction.strip_prefix("cp.async.cg.shared.global [")?.strip_suffix("], 16;")?;
+    let (to, from) = places.split_once("], [")?;
+    Some(format!(
+        "{{ .reg .b32 %copied<4>; ld.global.cg.v4.b32 {{%copied0, %copied1, %copied2, %copied3}}, [{from}]; \
+         st.shared.v4.b32 [{to}], {{%copied0, %copied1, %copied2, %copied3}}; }}"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEW: &str = ".version 7.8\n.target sm_90\n\
+        .visible .entry k()\n{\n\tgriddepcontrol.wait;\n\
+        cp.async.cg.shared.global [%to], [%rd5], 16;\n\
+        cp.async.commit_group;\n\tcp.async.wait_group 3;\n\tadd.s32 \t%r1, %r2, %r3; // redux.sync\n\
+        \t@%p1 bra \t$L__BB0_2;\n$L__mbarrier.x:\n\tgriddepcontrol.launch_dependents;\n}\n";
+
+    #[test]
+    fn what_older_cards_lack_is_left_out_or_done_another_way() {
+        let old = derive(NEW, Arch::Sm75, 74).unwrap();
+        assert_eq!(
+            old,
+            ".version 7.4\n.target sm_75\n.visible .entry k()\n{\n\t// none\n\
+             { .reg .b32 %copied<4>; ld.global.cg.v4.b32 {%copied0, %copied1, %copied2, %copied3}, [%rd5]; \
+             st.shared.v4.b32 [%to], {%copied0, %copied1, %copied2, %copied3}; }\n\
+             \t// none\n\t// none\n\tadd.s32 \t%r1, %r2, %r3; // redux.sync\n\
+             \t@%p1 bra \t$L__BB0_2;\n$L__mbarrier.x:\n\t// none\n}\n"
+        );
+        let middle = derive(NEW, Arch::Sm80, 74).unwrap();
+        assert!(middle.contains("cp.async.cg.shared.global [%to], [%rd5], 16;\n"), "{middle}");
+        assert!(
+            middle.contains("\tcp.async.wait_group 3;\n") && !middle.contains("griddepcontrol"),
+            "{middle}"
+        );
+    }
+
+    #[test]
+    fn what_has_no_other_way_is_refused() {
+        for (instruction, least) in [
+            ("redux.sync.add.s32 %r1, %r2, %r3;", "sm_80"),
+            ("@!%p1 redux.sync.add.s32 %r1, %r2, %r3;", "sm_80"),
+            ("@%p1 cp.async.cg.shared.global [%r1], [%rd1], 16;", "sm_80"),
+            ("cp.async.ca.shared.global [%r1], [%rd1], 4;", "sm_80"),
+            ("min.NaN.f32 %f1, %f2, %f3;", "sm_80"),
+            ("max.f16x2 %r1, %r2, %r3;", "sm_80"),
+            ("fma.rn.bf16 %h1, %h2, %h3, %h4;", "sm_80"),
+            ("barrier.cluster.arrive;", "sm_90"),
+            ("ld.relaxed.cluster.u32 %r1, [%rd1];", "sm_90"),
+        ] {
+            let error = derive(&format!("\t{instruction}\n"), Arch::Sm75, 74).unwrap_err().to_string();
+            assert!(error.contains(least) && error.contains("CudaBuilder::archs"), "{error}");
+        }
+        for instruction in [
+            "min.f32 %f1, %f2, %f3;",
+            "cvt.f32.f16 %f1, %h1;",
+            "ld.global.nc.L1::no_allocate.L2::256B.v4.b32 {%r1}, [%rd1];",
+        ] {
+            assert!(derive(&format!("\t{instruction}\n"), Arch::Sm75, 74).is_ok(), "{instruction}");
+        }
+    }
+}
