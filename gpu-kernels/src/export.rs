@@ -1157,10 +1157,19 @@ macro_rules! __segment_bounds {
         $crate::segments::flat::bounds::<$op>()
     };
     ($op:ty, columns_few) => {
-        $crate::export::resident::<$op>($crate::segments::THREADS, 4)
+        $crate::export::resident::<$op>(
+            $crate::segments::THREADS,
+            $crate::segments::columns::few_blocks::<$op>(),
+        )
+    };
+    ($op:ty, rows_small) => {
+        $crate::export::few_lanes::<$op>(
+            $crate::segments::THREADS,
+            if size_of::<<$op as $crate::monoid::Monoid>::Item>() <= 4 { 5 } else { 4 },
+        )
     };
     ($op:ty, rows_short) => {
-        $crate::export::few_lanes::<$op>($crate::monoid::tree::SHORT_GROUPS, 4)
+        $crate::segments::rows::large_bounds::<$op>()
     };
     ($op:ty, rows_block) => {
         $crate::export::bounds::<$op>($crate::monoid::tree::MAX_GROUPS)
@@ -1214,15 +1223,13 @@ macro_rules! __segment_body {
     ($op:ty, rows_short, $params:expr) => {
         $crate::segments::rows::large::<$op, { $crate::__vector!($op) }, { $crate::device::VECTORS_IN_FLIGHT }>(
             $params,
-            $crate::monoid::tree::SHORT_GROUPS,
-            $crate::__accs!($op, 2 * $crate::block::SHARED),
+            $crate::__accs!($op, $crate::segments::rows::slots::<$op>()),
         )
     };
     ($op:ty, rows_long, $params:expr) => {
-        $crate::segments::rows::large::<$op, { $crate::__vector!($op) }, { $crate::device::VECTORS_IN_FLIGHT }>(
+        $crate::segments::rows::long::<$op, { $crate::__vector!($op) }, { $crate::device::VECTORS_IN_FLIGHT }>(
             $params,
-            $crate::monoid::tree::MAX_GROUPS,
-            $crate::__accs!($op, 2 * $crate::block::SHARED),
+            $crate::__shared!($op),
         )
     };
     ($op:ty, columns, $params:expr) => {

@@ -381,13 +381,17 @@ unsafe fn load_astray<T: Plain, const V: usize>(reach: Reach, items: [*const T; 
 
 /// Starts the lanes with one vector; `index` is that of its first item.
 #[inline(always)]
-fn lift_vector<Op: Monoid, const V: usize>(op: &Op, vector: [Op::Item; V], index: u64) -> [Op::Acc; V] {
+pub(crate) fn lift_vector<Op: Monoid, const V: usize>(
+    op: &Op,
+    vector: [Op::Item; V],
+    index: u64,
+) -> [Op::Acc; V] {
     core::array::from_fn(|slot| op.lift(vector[slot], index + slot as u64))
 }
 
 /// Takes one vector into the lanes; `index` is that of its first item.
 #[inline(always)]
-fn push_vector<Op: Monoid, const V: usize>(
+pub(crate) fn push_vector<Op: Monoid, const V: usize>(
     op: &Op,
     mut acc: [Op::Acc; V],
     vector: [Op::Item; V],

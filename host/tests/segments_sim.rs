@@ -290,20 +290,61 @@ fn rows_in_any_order() {
     rows(Max::<u16>::new(), sixteen);
 }
 
+/// Rows of several chunks, of which blocks fold one, some or all; of more than a block keeps; and by blocks of the most threads.
+#[test]
+fn rows_of_several_chunks() {
+    fn several<Op: Monoid<Output: PartialEq + std::fmt::Debug>>(op: Op, make: fn(usize) -> Vec<Op::Item>) {
+        let vector = tree::vector_len(size_of::<Op::Item>());
+        let lengths =
+            [3 * 1024 * vector + 70, 4 * 1024 * vector, 34 * 1024 * vector + 5, 1024 * 256 * vector + 2];
+        for (n, chunks_a_block, start) in [
+            (lengths[0], 1, 0),
+            (lengths[0], 2, 1),
+            (lengths[0], 3, 0),
+            (lengths[0], 4, 0),
+            (lengths[1], 4, 0),
+            (lengths[2], 32, 0),
+            (lengths[2], 9, 0),
+            (lengths[3], 32, 0),
+        ] {
+            let m = if n == lengths[3] { 1 } else { 2 };
+            let items = make(m * n + start);
+            let layout = Layout::rows(m as u64, n as u64);
+            let mut settings = with(Some(SegmentStrategy::Large));
+            settings.chunks_a_block = Some(chunks_a_block);
+            let reducer = engine(5).segments(op).unwrap().with_settings(settings);
+            let plan = reducer.plan(&layout).unwrap();
+            assert_eq!((plan.kernel(), plan.chunks_a_block), ("rows_short", chunks_a_block));
+            // SAFETY: as above.
+            let found = unsafe { reducer.reduce_layout(items.as_ptr().add(start), &layout) }.unwrap();
+            assert!(found == defined(&op, &items, start as i64, &layout), "{plan}");
+        }
+    }
+    several(Grouping::<u64, true>::new(), numbers);
+}
+
 /// Columns of which a thread folds several: so many that forcing every other strategy on them would take long.
 #[test]
 fn many_columns_of_few_items() {
     fn many<Op: Monoid<Output: PartialEq + std::fmt::Debug>>(op: Op, make: fn(usize) -> Vec<Op::Item>) {
-        for (outer, n, inner, start) in
-            [(1, 2, 65_537, 0), (3, 5, 21_847, 1), (2, 16, 32_768, 0), (1, 3, 65_536, 1), (40_000, 2, 6, 0)]
-        {
+        for (outer, n, inner, start) in [
+            (1, 2, 65_537, 0),
+            (3, 5, 21_847, 1),
+            (2, 16, 32_768, 0),
+            (1, 3, 65_536, 1),
+            (1, 3, 65_536, 0),
+            (1, 4, 65_536, 0),
+            (3, 2, 21_848, 0),
+            (40_000, 2, 6, 0),
+            (1, 7, 65_536, 0),
+            (1, 37, 65_536, 0),
+        ] {
             let items = make(outer * n * inner + start);
             let strides = [(n * inner) as isize, inner as isize, 1];
             let layout = Layout::new(&[outer, n, inner], &strides, &[1]).unwrap();
             let reducer = engine(3).segments(op).unwrap();
             let plan = reducer.plan(&layout).unwrap();
-            let several = n <= 4 * tree::vector_len(size_of::<Op::Item>());
-            assert_eq!(plan.kernel(), if several { "columns_few" } else { "columns_short" });
+            assert_eq!(plan.kernel(), if inner % 2 == 0 { "columns_few" } else { "columns_short" });
             // SAFETY: as above.
             let found = unsafe { reducer.reduce_layout(items.as_ptr().add(start), &layout) }.unwrap();
             assert!(found == defined(&op, &items, start as i64, &layout), "{plan}");

@@ -20,7 +20,7 @@ use warpfold_simt::{
         hint::{NoAllocate, Plainly},
     },
     grid,
-    hint::{cold_path, nounroll, opaque},
+    hint::{cold_path, nounroll, opaque, pinned},
     shared::Shared,
     thread::{block_idx_x, grid_dim_x, sync_threads, thread_idx_x},
 };
@@ -240,7 +240,7 @@ pub const fn abreast(item_bytes: usize, acc_bytes: usize) -> u32 {
 ///
 /// # Safety
 ///
-/// As for [`columns`], with as many threads in blocks of [`THREADS`] as there are groups of `W` neighbours (or a thread for [`LEAST`]
+/// As for [`columns`], with as many threads in blocks of [`THREADS`] as there are groups of `W` neighbours (or a thread for [`least`]
 /// of them, if columns are no longer than a vector); `groups`, `chunks`, `parts` and `splits` are 1, the operator commutes, and `W`
 /// is [`abreast`], more than 1.
 #[inline(always)]
@@ -251,148 +251,244 @@ pub unsafe fn few<Op: Monoid, const V: usize, const W: usize>(params: &ColumnPar
     }
     let a_group = params.inner.div_ceil(W as u64);
     let all = params.outer * a_group;
-    if all > 0 && params.n <= V as u64 {
-        // SAFETY: the caller's promise.
-        unsafe { least::<Op, V, W>(params, a_group, all) };
-        return let_next_start();
-    }
-    let at = block_idx_x() as u64 * THREADS as u64 + thread_idx_x() as u64;
-    if at < all {
-        let (result, here, mut next) = neighbours::<Op, W>(params, a_group, all, at);
-        let to = params.output.wrapping_add(result as usize);
-        if is_whole::<Op, W>(params, next, result, here) {
-            let ops: [Op; W] = core::array::from_fn(|c| operator(&params.op, result + c as u64, true));
-            let n = params.n as u32;
-            let mut acc = [[params.op.identity(); V]; W];
-            let mut row = 0;
-            let mut begun = false;
-            while row < n {
-                nounroll();
-                // One round of the lanes, or two, all asked for before any is used.
-                let mut batch = [[MaybeUninit::uninit(); V]; ROUNDS_OF_FEW];
-                let mut j = 0;
-                while j < rounds_of_few(W) {
-                    let mut lane = 0;
-                    while lane < V {
-                        let at = j * V + lane;
-                        let from = next.wrapping_offset(at as isize * params.stride as isize);
-                        // SAFETY: a vector of neighbours in a row.
-                        batch[j][lane] = unsafe {
-                            global::load_neighbours_if::<NoAllocate, Op::Item, W>(row + (at as u32) < n, from)
-                        };
-                        lane += 1;
-                    }
-                    j += 1;
+    let mine = if params.n <= V as u64 { least(params.n, W) } else { 1 };
+    let first = block_idx_x() as u64 * (THREADS * mine) as u64 + thread_idx_x() as u64;
+    // SAFETY: the caller's promise; so many items, or at most as many.
+    let done = first >= all
+        || all >> 32 == 0
+            && unsafe {
+                match params.n {
+                    2 if V >= 2 && W == 2 => shortest::<Op, V, W, 2, 4, true>(params, a_group, all, first),
+                    2 if V >= 2 => shortest::<Op, V, W, 2, 2, true>(params, a_group, all, first),
+                    4 if V == 4 => shortest::<Op, V, W, 4, 2, true>(params, a_group, all, first),
+                    n if n <= V as u64 => shortest::<Op, V, W, V, 2, false>(params, a_group, all, first),
+                    n if V == 4 && n <= 8 => shortest::<Op, V, W, 8, 1, false>(params, a_group, all, first),
+                    n if V == 2 && n <= 4 => shortest::<Op, V, W, 4, 1, false>(params, a_group, all, first),
+                    _ => by_lanes::<Op, V, W>(params, a_group, all, first),
                 }
-                let mut j = 0;
-                while j < rounds_of_few(W) {
-                    let mut lane = 0;
-                    while lane < V {
-                        let at = (j * V + lane) as u32;
-                        if row + at < n {
-                            // SAFETY: loaded under the same condition.
-                            let items = unsafe { batch[j][lane].assume_init() };
-                            let mut c = 0;
-                            while c < W {
-                                acc[c][lane] = if begun || j > 0 {
-                                    ops[c].push(acc[c][lane], items[c], (row + at) as u64)
-                                } else {
-                                    ops[c].lift(items[c], (row + at) as u64)
-                                };
-                                c += 1;
-                            }
-                        }
-                        lane += 1;
-                    }
-                    j += 1;
-                }
-                begun = opaque(1) != 0;
-                next = next.wrapping_offset((rounds_of_few(W) * V) as isize * params.stride as isize);
-                row += (rounds_of_few(W) * V) as u32;
+            };
+    if !done {
+        cold_path();
+        // Column by column, each from its place on: there are few registers.
+        let first = block_idx_x() as u64 * (THREADS * mine) as u64 + pinned(thread_idx_x()) as u64;
+        let mut i = 0;
+        while i < mine * W as u32 {
+            nounroll();
+            let at = first + (i / W as u32 * THREADS) as u64;
+            let (outer, group) = divided(at, a_group, all);
+            let column = group * W as u64 + (i % W as u32) as u64;
+            if at < all && column < params.inner {
+                let from = (outer as i64).wrapping_mul(params.outer_stride).wrapping_add(column as i64);
+                let result = outer * params.inner + column;
+                let op = &operator(&params.op, result, true);
+                // SAFETY: a column's items.
+                let acc =
+                    unsafe { column_value::<Op, V>(params, op, params.input.wrapping_offset(from as isize)) };
+                // SAFETY: one thread a column.
+                unsafe { global::store(params.output.wrapping_add(result as usize), op.finish(acc)) };
             }
-            let lanes = Some(n.min(V as u32));
-            let values: [Op::Output; W] =
-                core::array::from_fn(|c| ops[c].finish(lanes::combine_slots(&ops[c], acc[c], 0, lanes)));
-            // SAFETY: one thread so many columns.
-            unsafe { global::store_neighbours(to, values) };
-        } else {
-            cold_path();
-            // SAFETY: the caller's promise.
-            unsafe { one_by_one::<Op, V>(params, next, result, here) };
+            i += 1;
         }
     }
     let_next_start();
 }
 
-/// Rounds of the lanes that a thread of [`few`] asks for at once, at most.
-const ROUNDS_OF_FEW: usize = 2;
-
-/// The same of so many neighbours, whose items leave registers for fewer where they are more.
-const fn rounds_of_few(abreast: usize) -> usize {
-    if abreast > 2 { 1 } else { ROUNDS_OF_FEW }
-}
-
-/// Groups of neighbours that a thread has where columns are no longer than a vector.
-pub const LEAST: u32 = 2;
-
-/// Columns no longer than a vector, several groups of `W` neighbours a thread: so that enough is asked for at once.
+/// A group of neighbours of a thread of [`few`], of more items than a vector's, if they are a vector: else it is not done.
+///
+/// Two lanes at a time, all their items at once, whose values combine as they come: so few accumulators are kept.
 ///
 /// # Safety
 ///
-/// As for [`few`], with a thread for [`LEAST`] groups of `W` neighbours.
+/// As there; `at` is one of `all`.
 #[inline(always)]
-unsafe fn least<Op: Monoid, const V: usize, const W: usize>(
+unsafe fn by_lanes<Op: Monoid, const V: usize, const W: usize>(
     params: &ColumnParams<Op>,
     a_group: u64,
     all: u64,
-) {
-    let first = block_idx_x() as u64 * (THREADS * LEAST) as u64 + thread_idx_x() as u64;
-    let n = params.n as u32;
-    let place = |k: usize| {
-        let at = first + (k as u32 * THREADS) as u64;
-        let (result, here, items) = neighbours::<Op, W>(params, a_group, all, at.min(all - 1));
-        let whole = is_whole::<Op, W>(params, items, result, here);
-        (result, if at < all { here } else { 0 }, items, whole)
-    };
-    let batch: [[_; V]; LEAST as usize] = core::array::from_fn(|k| {
-        let (_, here, items, whole) = place(k);
-        core::array::from_fn(|lane| {
-            let from = items.wrapping_offset(lane as isize * params.stride as isize);
-            // SAFETY: a vector of neighbours in a row.
-            unsafe {
-                global::load_neighbours_if::<NoAllocate, Op::Item, W>(
-                    here > 0 && whole && (lane as u32) < n,
-                    from,
-                )
+    at: u64,
+) -> bool {
+    let (result, here, items) = neighbours::<Op, W>(params, a_group, all, at);
+    if !is_whole::<Op, W>(params, items, result, here) {
+        return false;
+    }
+    let ops: [Op; W] = core::array::from_fn(|c| operator(&params.op, result + c as u64, true));
+    let (n, lanes) = (params.n as u32, params.groups * V as u32);
+    let apart = (lanes as i64).wrapping_mul(params.stride) as isize;
+    // Level `k` has the value of `2^k` pairs of lanes that waits for that of as many.
+    let mut levels = [[params.op.identity(); FEW_LEVELS]; W];
+    let mut values = [params.op.identity(); W];
+    let mut lane = 0;
+    while lane < lanes {
+        nounroll();
+        let mut acc = [[params.op.identity(); 2]; W];
+        // Pinned, so that the loop keeps one place and not all of them.
+        let mut from = items.wrapping_offset((pinned(lane) as i64).wrapping_mul(params.stride) as isize);
+        let mut first = 0;
+        while first < ROUNDS {
+            let mut batch = [[MaybeUninit::uninit(); 2]; ROUNDS];
+            let mut j = first;
+            while j < first + rounds_of_few(W) {
+                let mut b = 0;
+                while b < 2 {
+                    let there = j == 0 || lane + b as u32 + j as u32 * lanes < n;
+                    let place = from.wrapping_offset(b as isize * params.stride as isize);
+                    // SAFETY: a vector of neighbours in a row.
+                    batch[j][b] =
+                        unsafe { global::load_neighbours_if::<NoAllocate, Op::Item, W>(there, place) };
+                    b += 1;
+                }
+                from = from.wrapping_offset(apart);
+                j += 1;
             }
+            let mut j = first;
+            while j < first + rounds_of_few(W) {
+                let mut b = 0;
+                while b < 2 {
+                    let index = lane + b as u32 + j as u32 * lanes;
+                    if j == 0 || index < n {
+                        // SAFETY: loaded under the same condition.
+                        let vector = unsafe { batch[j][b].assume_init() };
+                        let mut c = 0;
+                        while c < W {
+                            acc[c][b] = if j == 0 {
+                                ops[c].lift(vector[c], index as u64)
+                            } else {
+                                ops[c].push(acc[c][b], vector[c], index as u64)
+                            };
+                            c += 1;
+                        }
+                    }
+                    b += 1;
+                }
+                j += 1;
+            }
+            first += rounds_of_few(W);
+        }
+        let pair = lane / 2;
+        let mut c = 0;
+        while c < W {
+            // Columns have more items than lanes, so that all lanes have one.
+            values[c] = ops[c].combine(acc[c][0], acc[c][1]);
+            let mut carries = true;
+            let mut level = 0;
+            while level < FEW_LEVELS {
+                if carries {
+                    carries = pair >> level & 1 != 0;
+                    if carries {
+                        values[c] = ops[c].combine(levels[c][level], values[c]);
+                    } else {
+                        levels[c][level] = values[c];
+                    }
+                }
+                level += 1;
+            }
+            c += 1;
+        }
+        lane += 2;
+    }
+    let values: [Op::Output; W] = core::array::from_fn(|c| ops[c].finish(values[c]));
+    // SAFETY: one thread so many columns.
+    unsafe { global::store_neighbours(params.output.wrapping_add(result as usize), values) };
+    true
+}
+
+/// Of how many pairs of lanes, `1 << FEW_LEVELS`, a thread of [`few`] has values at most.
+const FEW_LEVELS: usize = 4;
+
+/// The most lanes of a column that [`few`] takes.
+pub const FEW_LANES: u64 = 2 << FEW_LEVELS;
+
+/// Blocks of [`few`] that a multiprocessor is to hold: fewer where vectors of neighbours take four registers.
+pub const fn few_blocks<Op: Monoid>() -> u32 {
+    let item = size_of::<Op::Item>();
+    if item * abreast(item, size_of::<Op::Acc>()) as usize > 8 { 3 } else { 4 }
+}
+
+/// Rounds of two lanes that a thread of [`few`] asks for at once, of so many neighbours: where they are more, their items leave
+/// registers for fewer.
+const fn rounds_of_few(abreast: usize) -> usize {
+    if abreast > 2 { ROUNDS / 2 } else { ROUNDS }
+}
+
+/// Groups of so many neighbours that a thread has where columns are no longer than a vector: so that enough is asked for at once.
+pub const fn least(n: u64, abreast: usize) -> u32 {
+    if n == 2 && abreast == 2 { 4 } else { 2 }
+}
+
+/// Columns of `N` items, or, if not `ALL`, of at most as many (no more than two vectors of them), so many groups of `W` neighbours a thread; not done if some are no vector.
+/// (Columns of few items are bound by instructions: hence constants, and no long division.)
+///
+/// # Safety
+///
+/// As for [`few`], with a thread for so many groups of `W` neighbours; `all` is less than 2^32, and `first` one of them.
+#[inline(always)]
+unsafe fn shortest<
+    Op: Monoid,
+    const V: usize,
+    const W: usize,
+    const N: usize,
+    const GROUPS: usize,
+    const ALL: bool,
+>(
+    params: &ColumnParams<Op>,
+    a_group: u64,
+    all: u64,
+    first: u64,
+) -> bool {
+    let n = if ALL { N as u32 } else { params.n as u32 };
+    let places: [_; GROUPS] = core::array::from_fn(|k| {
+        let at = (first as u32).wrapping_add(k as u32 * THREADS);
+        let there = first + ((k as u32 * THREADS) as u64) < all;
+        let outer = if params.outer == 1 { 0 } else { at.checked_div(a_group as u32).unwrap_or(0) };
+        let column = at.wrapping_sub(outer.wrapping_mul(a_group as u32)) as u64 * W as u64;
+        let here = if there { (params.inner - column).min(W as u64) as u32 } else { 0 };
+        let items = (outer as i64).wrapping_mul(params.outer_stride).wrapping_add(column as i64);
+        let (result, items) =
+            (outer as u64 * params.inner + column, params.input.wrapping_offset(items as isize));
+        (result, here, items, is_whole::<Op, W>(params, items, result, here))
+    });
+    if places.iter().any(|&(_, here, _, whole)| here > 0 && !whole) {
+        return false;
+    }
+    let batch: [[_; N]; GROUPS] = core::array::from_fn(|k| {
+        let (_, _, items, whole) = places[k];
+        core::array::from_fn(|lane| {
+            let from = items.wrapping_offset((lane as i64).wrapping_mul(params.stride) as isize);
+            let wanted = whole && (ALL || (lane as u32) < n);
+            // SAFETY: a vector of neighbours in a row.
+            unsafe { global::load_neighbours_if::<NoAllocate, Op::Item, W>(wanted, from) }
         })
     });
     let mut k = 0;
-    while k < LEAST as usize {
-        let (result, here, items, whole) = place(k);
-        if here > 0 && whole {
+    while k < GROUPS {
+        let (result, _, _, whole) = places[k];
+        if whole {
             let values: [Op::Output; W] = core::array::from_fn(|c| {
                 let op = &operator(&params.op, result + c as u64, true);
+                // SAFETY: loaded under the same condition.
+                let item = |i: usize| unsafe { batch[k][i].assume_init() }[c];
                 let acc: [_; V] = core::array::from_fn(|lane| {
-                    if (lane as u32) < n {
-                        // SAFETY: loaded under the same condition.
-                        let items = unsafe { batch[k][lane].assume_init() };
-                        op.lift(items[c], lane as u64)
+                    if lane < N && (ALL || (lane as u32) < n) {
+                        let acc = op.lift(item(lane), lane as u64);
+                        let next = lane + V;
+                        if next < N && (next as u32) < n {
+                            op.push(acc, item(next), next as u64)
+                        } else {
+                            acc
+                        }
                     } else {
                         op.identity()
                     }
                 });
-                op.finish(lanes::combine_slots(op, acc, 0, Some(n)))
+                let present = Some(n.min(V as u32));
+                op.finish(lanes::combine_slots(op, acc, 0, present))
             });
             // SAFETY: one thread so many columns.
             unsafe { global::store_neighbours(params.output.wrapping_add(result as usize), values) };
-        } else if here > 0 {
-            cold_path();
-            // SAFETY: the caller's promise.
-            unsafe { one_by_one::<Op, V>(params, items, result, here) };
         }
         k += 1;
     }
+    true
 }
 
 /// The number of the first of group `at` of `W` neighbours, how many are there, and where its items begin.
@@ -423,32 +519,6 @@ fn is_whole<Op: Monoid, const W: usize>(
         && (params.stride as usize).is_multiple_of(W)
         && items.addr().is_multiple_of(size_of::<[Op::Item; W]>())
         && (!global::is_vector::<Op::Output, W>() || to.addr().is_multiple_of(size_of::<[Op::Output; W]>()))
-}
-
-/// Folds a group of neighbours that are no vectors, or not all there.
-///
-/// # Safety
-///
-/// As for [`few`].
-#[inline(always)]
-unsafe fn one_by_one<Op: Monoid, const V: usize>(
-    params: &ColumnParams<Op>,
-    items: *const Op::Item,
-    result: u64,
-    here: u32,
-) {
-    let to = params.output.wrapping_add(result as usize);
-    let mut c = 0;
-    while c < here {
-        nounroll();
-        let op = &operator(&params.op, result + c as u64, true);
-        let items = items.wrapping_add(c as usize);
-        // SAFETY: a column's items.
-        let acc = unsafe { column_value::<Op, V>(params, op, items) };
-        // SAFETY: one thread a column.
-        unsafe { global::store(to.wrapping_add(c as usize), op.finish(acc)) };
-        c += 1;
-    }
 }
 
 /// Quotient and remainder of numbers that are no more than `most`, the same for all threads: short columns are bound by

@@ -8,10 +8,11 @@
 //! | kernel | a segment is folded by | where its items come from |
 //! | --- | --- | --- |
 //! | [`rows::thread`] | one thread | a tile of rows in shared memory |
-//! | [`rows::small`] | 2 to 32 neighbouring threads | a tile of rows in shared memory |
+//! | [`rows::small`] | up to 32 neighbouring threads | a tile of rows in shared memory; rows that fill few groups: global memory |
 //! | [`rows::warp`] | 1 to 32 neighbouring threads | global memory |
 //! | [`rows::block()`] | one block | global memory |
-//! | [`rows::large`] | several blocks, one or some chunks each; the last to finish folds their values | global memory |
+//! | [`rows::large`] | one block or several, some chunks each; the last to finish folds their values | global memory |
+//! | [`rows::long`] | several blocks, a chunk each, of any length | global memory |
 //! | [`columns::columns`] | threads of a block, one column each at a time | global memory, rows of neighbouring columns |
 //! | [`columns::short`] | one thread | the same |
 //! | [`columns::few`] | one thread several neighbours | the same, by vectors |

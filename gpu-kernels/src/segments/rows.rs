@@ -4,7 +4,7 @@ use core::mem::MaybeUninit;
 
 use warpfold_monoid::{
     Monoid, Plain,
-    tree::{MAX_GROUPS, VECTOR_BYTES, VECTORS_A_GROUP, vector_len},
+    tree::{FOLD_LANES, MAX_GROUPS, SHORT_GROUPS, VECTOR_BYTES, VECTORS_A_GROUP, vector_len},
 };
 use warpfold_simt::{
     atomic::{self, AcqRel, Gpu},
@@ -26,6 +26,7 @@ use super::{
 use crate::{
     block as blocks,
     device::{self, ReduceParams, VECTORS_IN_FLIGHT},
+    export,
     lanes::{self, Reach},
     ordered, warp as warps,
 };
@@ -115,7 +116,7 @@ pub unsafe fn thread<Op: Monoid, const V: usize>(params: &RowParams<Op>, words: 
         };
     }
     // SAFETY: the caller's promise.
-    unsafe { staged::<Op, V>(params, 1, words) }
+    unsafe { staged::<Op, V, false>(params, 1, words) }
 }
 
 /// Are rows so short that one vector, or three, are made of whole ones, and lie where vectors can be loaded?
@@ -246,21 +247,43 @@ unsafe fn store_first<T: Plain, const V: usize>(to: *mut T, values: [T; V], coun
 /// As for [`thread`], with that many `groups`: those of the row's [`Shape`](warpfold_monoid::tree::Shape).
 #[inline(always)]
 pub unsafe fn small<Op: Monoid, const V: usize>(params: &RowParams<Op>, words: Shared<Word>) {
+    if fills_groups::<Op, V>(params) {
+        // SAFETY: the caller's promise.
+        return unsafe { transposed::<Op, V>(params) };
+    }
+    let groups = params.groups.max(2);
+    let in_words = params.n.is_multiple_of(V as u64) && params.input.addr().is_multiple_of(VECTOR_BYTES);
     // SAFETY: the caller's promise.
-    unsafe { staged::<Op, V>(params, params.groups.max(2), words) }
+    unsafe {
+        if Op::COMMUTATIVE && !Op::ANY_ORDER && params.rows * groups > THREADS && !in_words {
+            staged::<Op, V, true>(params, groups, words)
+        } else {
+            staged::<Op, V, false>(params, groups, words)
+        }
+    }
 }
 
-/// Both of these.
+/// Groups of a row that a thread of [`small`] folds, where they would take the block's threads twice.
+const GROUPS_A_THREAD: u32 = 4;
+
+/// Both of these; with `SEVERAL`, a thread folds up to [`GROUPS_A_THREAD`] groups, item by item, of operators that commute: what it takes
+/// beside its items is more than those.
 ///
 /// # Safety
 ///
 /// As there.
 #[inline(always)]
-unsafe fn staged<Op: Monoid, const V: usize>(params: &RowParams<Op>, groups: u32, words: Shared<Word>) {
+unsafe fn staged<Op: Monoid, const V: usize, const SEVERAL: bool>(
+    params: &RowParams<Op>,
+    groups: u32,
+    words: Shared<Word>,
+) {
     grid::wait_for_previous();
     let (thread, n) = (thread_idx_x(), params.n as u32);
-    let (at, group) = (thread >> groups.trailing_zeros(), thread & (groups - 1));
-    let rows_a_pass = THREADS >> groups.trailing_zeros();
+    let mine = if SEVERAL { groups.min(GROUPS_A_THREAD) } else { 1 };
+    let threads = groups >> mine.trailing_zeros();
+    let (at, part) = (thread >> threads.trailing_zeros(), thread & (threads - 1));
+    let rows_a_pass = THREADS >> threads.trailing_zeros();
     let rows = params.rows as u64;
     let step = grid_dim_x() as u64 * rows;
     let mut first = block_idx_x() as u64 * rows;
@@ -270,7 +293,7 @@ unsafe fn staged<Op: Monoid, const V: usize>(params: &RowParams<Op>, groups: u32
         // SAFETY: the whole block; the rows fit the tile, which nobody reads any more.
         let tile = unsafe { Tile::fill::<V>(params.row(first), here * n, thread, THREADS, words) };
         sync_threads();
-        let in_words = tile.in_words::<V>(n);
+        let in_words = !SEVERAL && tile.in_words::<V>(n);
         let present = tile::present::<Op, V>(n, groups, in_words);
         let mut pass = 0;
         while pass < here {
@@ -279,15 +302,18 @@ unsafe fn staged<Op: Monoid, const V: usize>(params: &RowParams<Op>, groups: u32
             let op = &operator(&params.op, first + row as u64, row < here);
             let mut acc = op.identity();
             if row < here {
-                // SAFETY: written before the barrier; a row of the tile.
-                acc = unsafe { tile::group_value::<Op, V>(op, &tile, row * n, n, group, groups, in_words) };
+                let value = |group: u32| {
+                    // SAFETY: written before the barrier; a row of the tile.
+                    unsafe { tile::group_value::<Op, V>(op, &tile, row * n, n, group, groups, in_words) }
+                };
+                acc = if SEVERAL { several_groups(op, part * mine, mine, value) } else { value(part) };
             }
-            if groups > 1 {
+            if threads > 1 {
                 let present = if Op::COMMUTATIVE && groups == present { None } else { Some(present) };
                 // SAFETY: the whole warp is here.
-                acc = unsafe { warps::reduce_width(op, acc, thread % 32, groups, present) };
+                acc = unsafe { warps::reduce_width(op, acc, thread % 32, threads, present) };
             }
-            if group == 0 && row < here {
+            if part == 0 && row < here {
                 // SAFETY: one thread a row.
                 unsafe {
                     global::store(params.output.wrapping_add((first + row as u64) as usize), op.finish(acc))
@@ -301,6 +327,34 @@ unsafe fn staged<Op: Monoid, const V: usize>(params: &RowParams<Op>, groups: u32
         }
     }
     let_next_start();
+}
+
+/// The values of `count` groups, a power of two up to [`GROUPS_A_THREAD`], combined pairwise as they come.
+#[inline(always)]
+fn several_groups<Op: Monoid>(op: &Op, first: u32, count: u32, value: impl Fn(u32) -> Op::Acc) -> Op::Acc {
+    let mut levels = [op.identity(); GROUPS_A_THREAD.trailing_zeros() as usize];
+    let mut acc = op.identity();
+    let mut k = 0;
+    while k < count {
+        nounroll();
+        acc = value(first + k);
+        // As a counter carries; after the last one all levels that there are have met.
+        let mut carries = true;
+        let mut level = 0;
+        while level < levels.len() {
+            if carries {
+                carries = k >> level & 1 != 0;
+                if carries {
+                    acc = op.combine(levels[level], acc);
+                } else {
+                    levels[level] = acc;
+                }
+            }
+            level += 1;
+        }
+        k += 1;
+    }
+    acc
 }
 
 /// Rows of at most `128 * V` items, `groups` threads each (a power of two up to 32), straight from global memory.
@@ -359,6 +413,106 @@ pub unsafe fn warp<Op: Monoid, const V: usize, const U: usize>(params: &RowParam
         // SAFETY: one thread a row.
         unsafe { global::store(params.output.wrapping_add(row as usize), op.finish(acc)) };
     }
+}
+
+/// Groups up to which a load of a whole warp has vectors of several rows, or of several of a group.
+const MAX_TRANSPOSED: u32 = 8;
+
+/// Vectors of a group that is full.
+const FULL_GROUP: usize = VECTORS_A_GROUP as usize;
+
+/// Do rows lie side by side, and is each as many vectors as its groups hold, which are so few?
+#[inline(always)]
+fn fills_groups<Op: Monoid, const V: usize>(params: &RowParams<Op>) -> bool {
+    let can = const { size_of::<[Op::Item; V]>() == VECTOR_BYTES && Op::COMMUTATIVE && !Op::ANY_ORDER };
+    can && params.groups <= MAX_TRANSPOSED
+        && params.n == (params.groups as usize * V * FULL_GROUP) as u64
+        && params.stride == params.n as i64
+        && params.input.addr().is_multiple_of(VECTOR_BYTES)
+}
+
+/// Rows that [fill their groups](fills_groups): a warp loads vectors that lie side by side, and its lanes exchange them, so that each has
+/// a group's. (Loaded by the lanes that fold them, vectors of several lines of memory come at once, in as many steps; and by way of
+/// shared memory, their reading has conflicts of banks.)
+///
+/// # Safety
+///
+/// As for [`small`].
+#[inline(always)]
+unsafe fn transposed<Op: Monoid, const V: usize>(params: &RowParams<Op>) {
+    grid::wait_for_previous();
+    let (thread, groups) = (thread_idx_x(), params.groups);
+    let (lane, group, log) = (thread % 32, thread & (groups - 1), groups.trailing_zeros());
+    let rows = 32 >> log;
+    let step = grid_dim_x() as u64 * ((THREADS / 32) * rows) as u64;
+    let mut first_row = (block_idx_x() as u64 * (THREADS / 32) as u64 + (thread / 32) as u64) * rows as u64;
+    while first_row < params.m {
+        nounroll();
+        // Those that are not there are stood in for by the last.
+        let there = (params.m - first_row).min(rows as u64) as u32;
+        let last = there * groups * FULL_GROUP as u32 - 1;
+        let from = params.row(first_row).cast::<[u32; 4]>();
+        let mut vectors: [[u32; 4]; FULL_GROUP] = core::array::from_fn(|k| {
+            let at = (k as u32 * 32 + lane).min(last);
+            // SAFETY: an aligned vector of the rows. Nothing is read twice, but by those without a row.
+            unsafe { global::load_vector_with::<NoAllocate, u32, 4>(from.wrapping_add(at as usize).cast()) }
+        });
+        // Number `k * 32 + lane` is a row's vector: bits from the lowest on are the group, its vector, and the row. So lanes have the bits of
+        // what vector of the group it is, and the registers `k` some of the row.
+        let mut bit = 0;
+        while bit < 2 {
+            let distance = groups << bit;
+            let upper = lane & distance != 0;
+            let mut k = 0;
+            while k < FULL_GROUP {
+                if k >> bit & 1 == 0 {
+                    let other = k | 1 << bit;
+                    let sent = if upper { vectors[k] } else { vectors[other] };
+                    // SAFETY: the whole warp is here: all its lanes have the same first row.
+                    let got = unsafe { shuffle_xor(FULL, sent, distance) };
+                    if upper {
+                        vectors[k] = got;
+                    } else {
+                        vectors[other] = got;
+                    }
+                }
+                k += 1;
+            }
+            bit += 1;
+        }
+        // Now the lane's bits in the place of the vector's are the row's upper ones.
+        let place = ((lane >> log & 3) << (3 - log)) | lane >> (log + 2);
+        let row = first_row + place as u64;
+        let there = place < there;
+        let op = &operator(&params.op, row, there);
+        let mut acc = op.identity();
+        if there {
+            let mut lanes = [acc; V];
+            let mut k = 0;
+            while k < FULL_GROUP {
+                // SAFETY: 16 bytes of plain data, which are `V` items.
+                let items = unsafe { core::mem::transmute_copy::<[u32; 4], [Op::Item; V]>(&vectors[k]) };
+                let mut slot = 0;
+                while slot < V {
+                    let index = ((k as u32 * groups + group) * V as u32 + slot as u32) as u64;
+                    let item = items[slot];
+                    lanes[slot] =
+                        if k == 0 { op.lift(item, index) } else { op.push(lanes[slot], item, index) };
+                    slot += 1;
+                }
+                k += 1;
+            }
+            acc = lanes::combine_slots(op, lanes, group, None);
+        }
+        // SAFETY: the whole warp is here.
+        let acc = unsafe { warps::reduce_width(op, acc, lane, groups, None) };
+        if group == 0 && there {
+            // SAFETY: one thread a row.
+            unsafe { global::store(params.output.wrapping_add(row as usize), op.finish(acc)) };
+        }
+        first_row += step;
+    }
+    let_next_start();
 }
 
 /// A group's share of a row whose order does not matter; the first `n` groups have one.
@@ -622,60 +776,243 @@ pub unsafe fn block<Op: Monoid, const V: usize, const U: usize>(
     }
 }
 
-/// Rows of several chunks, a block for one or some of them; the last of a row's to finish folds the chunks' values.
+/// Warps' values that a block of [`large`] keeps: those of up to [`FOLD_LANES`] chunks, if accumulators are small.
+pub const fn kept(acc_bytes: usize) -> u32 {
+    let fit = (8 << 10) / if acc_bytes == 0 { 1 } else { acc_bytes };
+    let most = (FOLD_LANES * MAX_GROUPS / 32) as usize;
+    let fit = if fit < 2 * blocks::SHARED { 2 * blocks::SHARED } else { fit };
+    1 << (if fit > most { most } else { fit }).ilog2()
+}
+
+/// Chunks of so many groups that a block of [`large`] folds at most.
+pub const fn most_chunks(acc_bytes: usize, groups: u32) -> u32 {
+    let most = kept(acc_bytes) / groups.div_ceil(32);
+    if most > FOLD_LANES { FOLD_LANES } else { most }
+}
+
+/// May blocks of [`large`] have [`MAX_GROUPS`] threads, too? Where lanes take few registers.
+pub const fn takes_most(item_bytes: usize, acc_bytes: usize, commutative: bool, any_order: bool) -> bool {
+    commutative && !any_order && takes_two(item_bytes, acc_bytes)
+}
+
+/// The launch bounds of [`large`].
+pub const fn large_bounds<Op: Monoid>() -> u32 {
+    if takes_most(size_of::<Op::Item>(), size_of::<Op::Acc>(), Op::COMMUTATIVE, Op::ANY_ORDER) {
+        export::few_lanes::<Op>(MAX_GROUPS, 2)
+    } else {
+        export::few_lanes::<Op>(SHORT_GROUPS, 4)
+    }
+}
+
+/// Slots of shared memory of [`large`].
+pub const fn slots<Op: Monoid>() -> usize {
+    (kept(size_of::<Op::Acc>()) + FOLD_LANES) as usize
+}
+
+/// Rows of several chunks of no more vectors than threads have in flight, a block for one or some of them. A block that has all chunks of a
+/// row folds their values, too; else the last of a row's to finish does.
 ///
-/// `groups` is that of the row's [`Shape`](warpfold_monoid::tree::Shape); kernels give it as a constant.
+/// The warps of a block fold their parts of one chunk after the other, without a barrier, and leave their values in shared memory.
 ///
 /// # Safety
 ///
-/// `m` times `chunks.div_ceil(chunks_a_block)` blocks of `groups` threads; the rows' items are readable and `m` results
-/// writable; `partials` and `tickets` are as they say and belong to this launch alone. `shared` has two slots a warp.
+/// `m` times `chunks.div_ceil(chunks_a_block)` blocks of `groups` threads, [`most_chunks`] to a block at most; the rows' items are
+/// readable and `m` results writable; `partials` and `tickets` are as they say and belong to this launch alone. `shared` has
+/// [`slots`].
 #[inline(always)]
 pub unsafe fn large<Op: Monoid, const V: usize, const U: usize>(
     params: &RowParams<Op>,
-    groups: u32,
     shared: Shared<Op::Acc>,
 ) {
     grid::wait_for_previous();
-    // Blocks of long chunks have one each: a loop over several would cost registers, and so blocks at once.
-    let chunks_a_block = if groups == MAX_GROUPS { 1 } else { params.chunks_a_block };
-    let blocks_a_row = params.chunks.div_ceil(chunks_a_block);
+    let (groups, thread) = (params.groups, thread_idx_x());
+    let blocks_a_row = params.chunks.div_ceil(params.chunks_a_block);
     let row = block_idx_x() / blocks_a_row;
-    let mut k = (block_idx_x() - row * blocks_a_row) * chunks_a_block;
-    let end = params.chunks.min(k + chunks_a_block);
-    let done = end - k;
+    let first = (block_idx_x() - row * blocks_a_row) * params.chunks_a_block;
+    let done = (params.chunks - first).min(params.chunks_a_block);
     let array = params.array(row as u64);
-    let mut slots = 0;
-    loop {
-        nounroll();
-        let start = k as u64 * params.chunk;
-        let len = params.chunk.min(params.n - start);
-        // One chunk's slots are read while the next one's are written; a barrier lies between every other use.
-        let shared = shared.from(slots);
-        slots ^= blocks::SHARED;
-        let acc = if Op::ANY_ORDER || !Op::COMMUTATIVE || groups == MAX_GROUPS {
+    if Op::ANY_ORDER || !Op::COMMUTATIVE {
+        let mut slots = 0;
+        let mut k = 0;
+        while k < done {
+            nounroll();
+            let start = (first + k) as u64 * params.chunk;
+            let len = params.chunk.min(params.n - start);
+            // One chunk's slots are read while the next one's are written; a barrier lies between every other use.
+            let shared = shared.from(slots);
+            slots ^= blocks::SHARED;
             // SAFETY: the caller's promise.
-            unsafe {
-                device::chunk_value::<Op, V, U>(&array, start, len, groups, groups == MAX_GROUPS, shared)
+            let acc = unsafe { device::chunk_value::<Op, V, U>(&array, start, len, groups, false, shared) };
+            if thread == 0 {
+                // SAFETY: one block, one chunk, one partial.
+                unsafe { global::store(array.partials.wrapping_add((first + k) as usize), acc) };
             }
-        } else {
-            // SAFETY: the caller's promise.
-            unsafe {
-                in_place::<Op, V>(&array.op, params.reach(), array.input, start, len as u32, groups, shared)
-            }
-        };
-        if thread_idx_x() == 0 {
-            // SAFETY: one block, one chunk, one partial.
-            unsafe { global::store(array.partials.wrapping_add(k as usize), acc) };
+            k += 1;
         }
-        k += 1;
-        if groups == MAX_GROUPS || k >= end {
-            break;
+        let_next_start();
+        // SAFETY: the whole block; so many more chunks are done, by its thread 0.
+        return unsafe { finish_chunks(&array, done) };
+    }
+    let (op, lanes) = (&array.op, groups * V as u32);
+    let (warp, lane, warps) = (thread / 32, thread % 32, groups / 32);
+    // Of a chunk that has not all lanes, the last of a row, as many threads have some.
+    let present = |len: u32| (len < lanes).then(|| len.div_ceil(V as u32));
+    let mut k = 0;
+    // Of whole chunks of aligned vectors the next one's are asked for before the last one's are used.
+    if global::is_vector::<Op::Item, V>() && array.input.addr().is_multiple_of(VECTOR_BYTES) {
+        let start = first as u64 * params.chunk;
+        let whole = done.min(((params.n - start) / params.chunk) as u32);
+        let chunk = |k: u32| {
+            array
+                .input
+                .wrapping_add((start + k as u64 * params.chunk) as usize + (thread * V as u32) as usize)
+        };
+        let ask = |k: u32| -> [_; VECTORS_IN_FLIGHT] {
+            let from = chunk(k);
+            core::array::from_fn(|u| {
+                // SAFETY: an aligned vector of a chunk that is whole. Nothing is read twice.
+                unsafe {
+                    global::load_neighbours_if::<NoAllocate, Op::Item, V>(
+                        k < whole,
+                        from.wrapping_add(u * lanes as usize),
+                    )
+                }
+            })
+        };
+        let mut next = ask(0);
+        while k < whole {
+            nounroll();
+            let now = next;
+            next = ask(k + 1);
+            let mut index = start + k as u64 * params.chunk + (thread * V as u32) as u64;
+            let mut acc = [op.identity(); V];
+            let mut u = 0;
+            while u < VECTORS_IN_FLIGHT {
+                // SAFETY: loaded: the chunk is whole.
+                let vector = unsafe { now[u].assume_init() };
+                acc = if u == 0 {
+                    lanes::lift_vector(op, vector, index)
+                } else {
+                    lanes::push_vector(op, acc, vector, index)
+                };
+                index += lanes as u64;
+                u += 1;
+            }
+            // SAFETY: all lanes of the warp are here.
+            let acc = unsafe {
+                warps::reduce_width(op, lanes::combine_slots(op, acc, thread, None), lane, 32, None)
+            };
+            if lane == 0 {
+                // SAFETY: one warp, one slot a chunk.
+                unsafe { shared.write((k * warps + warp) as usize, acc) };
+            }
+            k += 1;
         }
     }
+    let mut threads = None;
+    while k < done {
+        nounroll();
+        let start = (first + k) as u64 * params.chunk;
+        let len = params.chunk.min(params.n - start) as u32;
+        threads = present(len);
+        // SAFETY: the caller's promise.
+        let acc = unsafe {
+            let items = array.input.wrapping_add(start as usize);
+            lanes::fold_in_place::<Op, V>(op, params.reach(), items, start, len, thread, groups)
+        };
+        // SAFETY: all lanes of the warp are here.
+        let acc = unsafe {
+            if threads.is_none() {
+                warps::reduce_width(op, lanes::combine_slots(op, acc, thread, None), lane, 32, None)
+            } else {
+                cold_path();
+                let here = threads.map(|threads| threads.saturating_sub(32 * warp));
+                let acc = lanes::combine_slots(op, acc, thread, Some(len));
+                warps::reduce_width(op, acc, lane, 32, here)
+            }
+        };
+        if lane == 0 {
+            // SAFETY: one warp, one slot a chunk.
+            unsafe { shared.write((k * warps + warp) as usize, acc) };
+        }
+        k += 1;
+    }
     let_next_start();
-    // SAFETY: the whole block; so many more chunks are done, by its thread 0.
-    unsafe { finish_chunks(&array, done) };
+    sync_threads();
+    // Each warp combines the values of as many chunks as its lanes hold, in the first of them.
+    let together = 32 / warps;
+    if warp > 0 && done <= together {
+        return;
+    }
+    let (at, last) = (warp * 32 + lane, done * warps - 1);
+    // SAFETY: written before the barrier; all lanes of the warp are here.
+    let mut value = unsafe {
+        let acc = shared.read(at.min(last) as usize);
+        // All warps have some of all chunks but the row's last.
+        let here = threads.map(|threads| if at / warps + 1 == done { threads.div_ceil(32) } else { warps });
+        warps::reduce_width(op, acc, lane, warps, here)
+    };
+    // SAFETY: as above.
+    value = unsafe { shuffle_idx(FULL, value, (lane * warps) & 31) };
+    if done > together {
+        let values = shared.from(kept(size_of::<Op::Acc>()) as usize);
+        let chunk = warp * together + lane;
+        if lane < together && chunk < done {
+            // SAFETY: one thread, one slot.
+            unsafe { values.write(chunk as usize, value) };
+        }
+        sync_threads();
+        if warp != 0 {
+            return;
+        }
+        // SAFETY: written before the barrier.
+        value = unsafe { values.read(lane.min(done - 1) as usize) };
+    }
+    if done == params.chunks {
+        // SAFETY: the whole first warp is here.
+        let acc = unsafe { warps::reduce_width(op, value, lane, FOLD_LANES, Some(done)) };
+        if lane == 0 {
+            // SAFETY: one thread an array.
+            unsafe { global::store(array.output, op.finish(acc)) };
+        }
+        return;
+    }
+    if lane < done {
+        // SAFETY: one block, one chunk, one partial.
+        unsafe { global::store(array.partials.wrapping_add((first + lane) as usize), value) };
+    }
+    // SAFETY: the whole first warp is here, whose lanes have written so many partials.
+    unsafe {
+        sync_warp(FULL);
+        finish_chunks(&array, done);
+    }
+}
+
+/// Rows of several chunks of any length, a block for each; the last of a row's to finish folds the chunks' values.
+///
+/// # Safety
+///
+/// As for [`large`], with [`MAX_GROUPS`] groups and a chunk to a block; `shared` has a slot a warp.
+#[inline(always)]
+pub unsafe fn long<Op: Monoid, const V: usize, const U: usize>(
+    params: &RowParams<Op>,
+    shared: Shared<Op::Acc>,
+) {
+    grid::wait_for_previous();
+    let row = block_idx_x() / params.chunks;
+    let k = block_idx_x() - row * params.chunks;
+    let array = params.array(row as u64);
+    let start = k as u64 * params.chunk;
+    let len = params.chunk.min(params.n - start);
+    // SAFETY: the caller's promise.
+    let acc = unsafe { device::chunk_value::<Op, V, U>(&array, start, len, MAX_GROUPS, true, shared) };
+    if thread_idx_x() == 0 {
+        // SAFETY: one block, one chunk, one partial.
+        unsafe { global::store(array.partials.wrapping_add(k as usize), acc) };
+    }
+    let_next_start();
+    // SAFETY: the whole block; one more chunk is done, by its thread 0.
+    unsafe { finish_chunks(&array, 1) };
 }
 
 /// The value of a chunk of at most [`VECTORS_IN_FLIGHT`] vectors for each thread, in thread 0.

@@ -8,14 +8,14 @@ use std::fmt;
 
 use warpfold_gpu_kernels::segments::{
     THREADS,
-    columns::{LEAST, MAX_SPLITS, SHORT_LANES, abreast},
+    columns::{FEW_LANES, MAX_SPLITS, SHORT_LANES, abreast, least},
     flat,
     narrow::{MAX_HELD, MAX_VECTOR, is_narrow},
-    rows::{is_half, takes_two},
+    rows::{is_half, most_chunks, takes_most, takes_two},
     tile::TILE_BYTES,
     wide,
 };
-use warpfold_monoid::tree::{MAX_GROUPS, Shape};
+use warpfold_monoid::tree::{MAX_GROUPS, Shape, VECTORS_A_GROUP};
 
 use super::{DeviceFacts, OperatorLayout};
 use crate::Error;
@@ -190,17 +190,20 @@ pub struct SegmentPlanner {
 /// So many bytes in all are little: a few to each thread that a large device holds.
 const LITTLE_BYTES: u64 = 8 << 20;
 
-/// The most that a block of *large* reads, if that is more than one chunk.
-const BLOCK_BYTES: u64 = 128 << 10;
+/// Threads of *large* that a multiprocessor has at once.
+const LARGE_THREADS: u64 = 1024;
 
-/// Blocks that each multiprocessor is to have, a few times what it holds, before a block folds several chunks.
-const BLOCKS_A_MULTIPROCESSOR: u64 = 24;
+/// What it takes a block of *large* to begin and to end, in half chunks.
+const LARGE_BEGIN: u64 = 3;
 
 /// So many columns keep a large device busy with several a thread.
 const MANY_COLUMNS: u64 = 1 << 16;
 
 /// Vectors of neighbours that a block of *wide* takes at most, unless columns are short: a warp reads half a kilobyte of a row.
 const WIDE_VECTORS: u32 = 32;
+
+/// Groups of lanes from which on half as many suffice, if accumulators are small: blocks have threads for more groups.
+const NARROW_GROUPS: u32 = 256;
 
 /// Groups of lanes from which on columns are long.
 const WIDE_GROUPS: u32 = 16;
@@ -316,37 +319,50 @@ impl SegmentPlanner {
                 plan.tickets = m;
                 plan.partials = m.saturating_mul(chunks);
                 let blocks = |chunks_a_block: u64| m.saturating_mul(chunks.div_ceil(chunks_a_block));
-                // Counting costs: several chunks to a block, while that leaves each multiprocessor blocks enough.
-                let enough = self.facts.multiprocessors as u64 * BLOCKS_A_MULTIPROCESSOR;
-                let bytes = shape.chunk * self.layout.item_bytes as u64;
-                let several = [8, 4, 2].into_iter().find(|&several| {
-                    chunks >= 2 * several && blocks(several) >= enough && several * bytes <= BLOCK_BYTES
-                });
-                let several = several.filter(|_| shape.groups < MAX_GROUPS).unwrap_or(1);
-                plan.chunks_a_block = self
-                    .settings
-                    .chunks_a_block
-                    .map_or(several as u32, |forced| forced.clamp(1, chunks as u32));
-                if shape.groups == MAX_GROUPS {
-                    plan.chunks_a_block = 1;
-                }
+                let OperatorLayout { item_bytes, acc_bytes, commutative, any_order, .. } = self.layout;
+                let most = if shape.groups < MAX_GROUPS
+                    || takes_most(item_bytes, acc_bytes, commutative, any_order)
+                        && shape.chunk == shape.lanes() * VECTORS_A_GROUP
+                {
+                    (most_chunks(acc_bytes, shape.groups) as u64).min(chunks)
+                } else {
+                    1
+                };
+                // Rounds of blocks that run at once, each as long as its chunks and what it takes to begin and to end.
+                let slots = self.facts.multiprocessors as u64 * LARGE_THREADS / shape.groups as u64;
+                let cost = |several: u64| {
+                    let rounds = blocks(several).div_ceil(slots.max(1));
+                    rounds.saturating_mul(2 * several + LARGE_BEGIN)
+                };
+                let evenly = |most: u64| chunks.div_ceil(chunks.div_ceil(most));
+                let several = [32, 16, 8, 4, 2, 1].map(|several| evenly(most.min(several)));
+                let several = several.into_iter().min_by_key(|&several| cost(several)).unwrap_or(1);
+                let several = self.settings.chunks_a_block.map_or(several, |forced| forced as u64);
+                plan.chunks_a_block = several.clamp(1, most) as u32;
                 blocks(plan.chunks_a_block as u64)
             }
             SegmentStrategy::Columns => {
                 // A thread each takes the longer the longer columns are: more of them, so that there is enough to do.
-                let lanes = if self.layout.any_order { shape.n } else { shape.lanes() };
+                let OperatorLayout { item_bytes, acc_bytes, any_order, .. } = self.layout;
+                let lanes = if any_order { shape.n } else { shape.lanes() };
                 plan.short = self.layout.commutative
                     && self.settings.width.is_none()
                     && chunks == 1
                     && lanes <= SHORT_LANES
                     && m.saturating_mul(16) >= lanes.pow(3);
                 if plan.short {
-                    if shape.groups == 1 && m >= MANY_COLUMNS {
-                        plan.abreast = abreast(self.layout.item_bytes, self.layout.acc_bytes);
+                    // Where rows are no vectors of neighbours, one to a thread.
+                    let few = abreast(item_bytes, acc_bytes);
+                    let gaps = !matches!(arrangement, Arrangement::Columns { dense: true, .. });
+                    if m >= MANY_COLUMNS
+                        && shape.lanes() <= FEW_LANES
+                        && (gaps || inner.is_multiple_of(few as u64))
+                    {
+                        plan.abreast = few;
                     }
                     plan.width = THREADS;
-                    let least = plan.abreast > 1 && n <= shape.vector as u64;
-                    let a_block = THREADS * if least { LEAST } else { 1 };
+                    let several = plan.abreast > 1 && n <= shape.vector as u64;
+                    let a_block = THREADS * if several { least(n, few as usize) } else { 1 };
                     // Across groups of columns, too.
                     outer.saturating_mul(inner.div_ceil(plan.abreast as u64)).div_ceil(a_block as u64)
                 } else if self.layout.commutative {
@@ -580,7 +596,9 @@ impl SegmentPlanner {
         let (groups, chunks) = (plan.shape.groups, plan.shape.chunks.max(1));
         let threads = wide::threads(self.layout.acc_bytes, self.layout.any_order, abreast);
         // Short columns need fewer threads: more columns, up to as many as leave groups for the rounds that a block has at most.
-        let most = (threads / groups.min((threads / WIDE_VECTORS).max(MAX_GROUPS / wide::MAX_ROUNDS))).max(1);
+        let half = abreast > 1 && groups >= NARROW_GROUPS && self.layout.acc_bytes <= 8;
+        let vectors = if half { WIDE_VECTORS / 2 } else { WIDE_VECTORS };
+        let most = (threads / groups.min((threads / vectors).max(MAX_GROUPS / wide::MAX_ROUNDS))).max(1);
         let forced = |width: u32| (width / abreast).clamp(1, most);
         let most = self.settings.width.map_or(most, forced) as u64;
         // As many vectors to each tile.
@@ -678,7 +696,9 @@ impl SegmentsPlan {
             SegmentStrategy::Small => "rows_small",
             SegmentStrategy::Warp => "rows_warp",
             SegmentStrategy::Block => "rows_block",
-            SegmentStrategy::Large if self.shape.groups < MAX_GROUPS => "rows_short",
+            SegmentStrategy::Large if self.shape.groups < MAX_GROUPS || self.chunks_a_block > 1 => {
+                "rows_short"
+            }
             SegmentStrategy::Large => "rows_long",
             SegmentStrategy::Columns if self.abreast > 1 => "columns_few",
             SegmentStrategy::Columns if self.short => "columns_short",
