@@ -8,6 +8,7 @@
 //! | `griddepcontrol.wait`, `.launch_dependents` | sm_90 | nothing: before sm_90 grids follow each other whole |
 //! | `cp.async.cg.shared.global` of 16 bytes | sm_80 | a load and a store, which are done before the next instruction |
 //! | `cp.async.commit_group`, `.wait_group` | sm_80 | nothing: there is nothing to wait for |
+//! | `min.NaN.f32`, `max.NaN.f32` | sm_80 | the same without `.NaN`, and a choice of the NaN that the former gives |
 //!
 //! Of all else that only newer architectures have a kernel with any is refused.
 
@@ -72,10 +73,10 @@ pub(crate) fn derive(ptx: &str, arch: Arch, version: u32) -> Result<String, Erro
         {
             // Braces around an instruction may not be empty of all, and comments count as nothing.
             text.push_str("\t// none");
-        } else if let Some(copy) =
-            (arch < Arch::Sm80 && !guarded).then(|| copy_at_once(instruction)).flatten()
+        } else if let Some(other) =
+            (arch < Arch::Sm80 && !guarded).then(|| another_way(instruction)).flatten()
         {
-            text.push_str(&copy);
+            text.push_str(&other);
         } else if let Some(least) = least(instruction).filter(|least| *least > arch) {
             return Err(Error::Options(format!(
                 "PTX for {arch} cannot be made from that of a newer architecture: `{instruction}` needs {least}; \
@@ -106,13 +107,25 @@ fn least(instruction: &str) -> Option<Arch> {
     begins.chain(kinds).map(|(_, arch)| *arch).chain(halves).max()
 }
 
-/// A copy of 16 bytes to shared memory without the instruction for it.
-fn copy_at_once(instruction: &str) -> Option<String> {
-    let places = instruction.strip_prefix("cp.async.cg.shared.global [")?.strip_suffix("], 16;")?;
-    let (to, from) = places.split_once("], [")?;
+/// What does the same before sm_80, in braces of its own.
+fn another_way(instruction: &str) -> Option<String> {
+    if let Some(places) = instruction.strip_prefix("cp.async.cg.shared.global [") {
+        let (to, from) = places.strip_suffix("], 16;")?.split_once("], [")?;
+        return Some(format!(
+            "{{ .reg .b32 %copied<4>; ld.global.cg.v4.b32 {{%copied0, %copied1, %copied2, %copied3}}, [{from}]; \
+             st.shared.v4.b32 [{to}], {{%copied0, %copied1, %copied2, %copied3}}; }}"
+        ));
+    }
+    let (name, operands) = instruction.split_once(char::is_whitespace)?;
+    let plain = match name {
+        "min.NaN.f32" => "min.f32",
+        "max.NaN.f32" => "max.f32",
+        _ => return None,
+    };
+    let (to, of) = operands.trim().strip_suffix(';')?.split_once(", ")?;
     Some(format!(
-        "{{ .reg .b32 %copied<4>; ld.global.cg.v4.b32 {{%copied0, %copied1, %copied2, %copied3}}, [{from}]; \
-         st.shared.v4.b32 [{to}], {{%copied0, %copied1, %copied2, %copied3}}; }}"
+        "{{ .reg .b32 %number; .reg .pred %is_none; {plain} %number, {of}; setp.nan.f32 %is_none, {of}; \
+         selp.b32 {to}, 0x7fffffff, %number, %is_none; }}"
     ))
 }
 
@@ -137,6 +150,12 @@ mod tests {
              \t// none\n\t// none\n\tadd.s32 \t%r1, %r2, %r3; // redux.sync\n\
              \t@%p1 bra \t$L__BB0_2;\n$L__mbarrier.x:\n\t// none\n}\n"
         );
+        let extreme = derive("\tmax.NaN.f32 \t%r1, %r2, 0f00000000;\n", Arch::Sm75, 74).unwrap();
+        assert_eq!(
+            extreme,
+            "{ .reg .b32 %number; .reg .pred %is_none; max.f32 %number, %r2, 0f00000000; \
+             setp.nan.f32 %is_none, %r2, 0f00000000; selp.b32 %r1, 0x7fffffff, %number, %is_none; }\n"
+        );
         let middle = derive(NEW, Arch::Sm80, 74).unwrap();
         assert!(middle.contains("cp.async.cg.shared.global [%to], [%rd5], 16;\n"), "{middle}");
         assert!(
@@ -152,7 +171,8 @@ mod tests {
             ("@!%p1 redux.sync.add.s32 %r1, %r2, %r3;", "sm_80"),
             ("@%p1 cp.async.cg.shared.global [%r1], [%rd1], 16;", "sm_80"),
             ("cp.async.ca.shared.global [%r1], [%rd1], 4;", "sm_80"),
-            ("min.NaN.f32 %f1, %f2, %f3;", "sm_80"),
+            ("@%p1 min.NaN.f32 %f1, %f2, %f3;", "sm_80"),
+            ("max.NaN.f16x2 %r1, %r2, %r3;", "sm_80"),
             ("max.f16x2 %r1, %r2, %r3;", "sm_80"),
             ("fma.rn.bf16 %h1, %h2, %h3, %h4;", "sm_80"),
             ("barrier.cluster.arrive;", "sm_90"),
