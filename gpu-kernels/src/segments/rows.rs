@@ -842,7 +842,8 @@ pub unsafe fn large<Op: Monoid, const V: usize, const U: usize>(
             let shared = shared.from(slots);
             slots ^= blocks::SHARED;
             // SAFETY: the caller's promise.
-            let acc = unsafe { device::chunk_value::<Op, V, U>(&array, start, len, groups, false, shared) };
+            let acc =
+                unsafe { device::chunk_value::<Op, V, U>(&array, start, len, SHORT_GROUPS, false, shared) };
             if thread == 0 {
                 // SAFETY: one block, one chunk, one partial.
                 unsafe { global::store(array.partials.wrapping_add((first + k) as usize), acc) };

@@ -193,6 +193,12 @@ const LITTLE_BYTES: u64 = 8 << 20;
 /// Threads of *large* that a multiprocessor has at once.
 const LARGE_THREADS: u64 = 1024;
 
+/// The most that a block of *large* reads that meets after each chunk, if that is more than one.
+const BLOCK_BYTES: u64 = 128 << 10;
+
+/// Blocks of it that each multiprocessor is to have, a few times what it holds, before a block folds several chunks.
+const BLOCKS_A_MULTIPROCESSOR: u64 = 24;
+
 /// What it takes a block of *large* to begin and to end, in half chunks.
 const LARGE_BEGIN: u64 = 3;
 
@@ -336,7 +342,17 @@ impl SegmentPlanner {
                 };
                 let evenly = |most: u64| chunks.div_ceil(chunks.div_ceil(most));
                 let several = [32, 16, 8, 4, 2, 1].map(|several| evenly(most.min(several)));
-                let several = several.into_iter().min_by_key(|&several| cost(several)).unwrap_or(1);
+                let several = if commutative && !any_order {
+                    several.into_iter().min_by_key(|&several| cost(several)).unwrap_or(1)
+                } else {
+                    // Chunk after chunk with a barrier for each: a few, while that leaves each multiprocessor blocks enough.
+                    let enough = self.facts.multiprocessors as u64 * BLOCKS_A_MULTIPROCESSOR;
+                    let bytes = shape.chunk * item_bytes as u64;
+                    let fits = |&several: &u64| {
+                        chunks >= 2 * several && blocks(several) >= enough && several * bytes <= BLOCK_BYTES
+                    };
+                    [8, 4, 2].into_iter().find(fits).unwrap_or(1)
+                };
                 let several = self.settings.chunks_a_block.map_or(several, |forced| forced as u64);
                 plan.chunks_a_block = several.clamp(1, most) as u32;
                 blocks(plan.chunks_a_block as u64)
