@@ -588,10 +588,11 @@ impl SegmentPlanner {
     fn is_for_flat(&self, m: u64, shape: &Shape, inner: u64) -> bool {
         let item_bytes = self.layout.item_bytes as u64;
         let whole = inner.is_multiple_of(self.abreast() as u64) && self.abreast() > 1;
+        let few = if self.layout.acc_bytes <= 4 { 16 } else { 8 };
         let read_as_well = if self.layout.acc_bytes > 8 {
             whole || inner > 64
         } else {
-            whole && inner.is_power_of_two() && inner > if m > inner { 64 } else { 8 }
+            whole && inner.is_power_of_two() && inner > if m > inner { 64 } else { few }
         };
         shape.groups >= WIDE_GROUPS
             && !read_as_well
