@@ -245,7 +245,7 @@ impl Cuda<'_> {
         command.env("CUDA_LIBRARY_PATH", &self.stub.root);
         setup::name_ptxas(self.workspace, &self.ptxas, command);
         if !self.has_gpu() {
-            // Nothing runs the kernels: a sample of the architectures that they are built for will do.
+            // Nothing runs the kernels: a sample of the operators will do.
             command.env("WARPFOLD_KERNELS_SAMPLED", "1");
         }
         if self.driver == Driver::Absent {
