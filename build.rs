@@ -79,17 +79,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     // sm_75 is the oldest that current drivers support, and its PTX runs on everything later; kernels compiled for sm_90
     // may start before what is ahead of them has ended, which short reductions gain by, and their text without that serves
-    // the older. Machine code spares the cards that most programs meet the driver's compiler. How much is built follows from a
-    // budget: docs/toolchain.md.
+    // the older. All are compiled for the one, so that what they stand on is compiled once. Machine code spares the cards that
+    // most programs meet the driver's compiler. How much is built follows from a budget: docs/toolchain.md.
     let (old, new) = (Arch::Sm75, Arch::Sm90);
     // The largest first.
     let parts = [
-        (MORE, old, vec![new]),
-        ("segments", new, vec![new]),
-        ("scans", new, vec![new]),
-        ("core", new, vec![Arch::Sm80, new]),
-        ("keys", old, vec![new]),
-        ("lines", new, vec![new]),
+        (MORE, vec![new]),
+        ("segments", vec![new]),
+        ("scans", vec![new]),
+        ("core", vec![Arch::Sm80, new]),
+        ("keys", vec![new]),
+        ("lines", vec![new]),
     ];
     // Where nothing runs them, a sample of the operators of each part will do, and none of `more`, by far the largest: they go
     // through the same kernels as those of the others, and the host compiles all of them.
@@ -98,37 +98,35 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Some of the parts alone, for who works on their kernels and does not want to wait for the others'.
     println!("cargo:rerun-if-env-changed=WARPFOLD_KERNEL_PARTS");
     let wanted = std::env::var("WARPFOLD_KERNEL_PARTS").ok();
-    let build =
-        |(part, arch, mut cubin): (&str, Arch, Vec<Arch>)| -> Result<(), Box<dyn Error + Send + Sync>> {
-            let older = Some(old).filter(|old| *old < arch);
-            if sampled {
-                cubin.retain(|arch| *arch == new);
-            }
-            let is_wanted = match &wanted {
-                Some(names) => names.split(',').any(|name| name == part),
-                None => !(sampled && part == MORE),
-            };
-            let modules = out.join(format!("{part}.rs"));
-            if !is_wanted {
-                return Ok(std::fs::write(modules, NO_MODULES)?);
-            }
-            let mut builder = CudaBuilder::new("builtins")
-                .no_default_features()
-                .features([part])
-                .arch(arch)
-                .older(older)
-                .cubin(cubin)
-                .strict(true)
-                // How the kernels were timed.
-                .opt_level(1)
-                // Where `cargo xtask setup` puts it.
-                .ptxas_search("target/ptxas");
-            if sampled && wanted.is_none() {
-                // Of the sample what is made for older cards is assembled, too.
-                builder = builder.groups(SAMPLE.iter().copied()).assemble_only(older);
-            }
-            Ok(builder.build()?.write_modules(modules, "warpfold_host::module")?)
+    let build = |(part, mut cubin): (&str, Vec<Arch>)| -> Result<(), Box<dyn Error + Send + Sync>> {
+        if sampled {
+            cubin.retain(|arch| *arch == new);
+        }
+        let is_wanted = match &wanted {
+            Some(names) => names.split(',').any(|name| name == part),
+            None => !(sampled && part == MORE),
         };
+        let modules = out.join(format!("{part}.rs"));
+        if !is_wanted {
+            return Ok(std::fs::write(modules, NO_MODULES)?);
+        }
+        let mut builder = CudaBuilder::new("builtins")
+            .no_default_features()
+            .features([part])
+            .arch(new)
+            .older([old])
+            .cubin(cubin)
+            .strict(true)
+            // How the kernels were timed.
+            .opt_level(1)
+            // Where `cargo xtask setup` puts it.
+            .ptxas_search("target/ptxas");
+        if sampled && wanted.is_none() {
+            // Of the sample what is made for older cards is assembled, too.
+            builder = builder.groups(SAMPLE.iter().copied()).assemble_only([old]);
+        }
+        Ok(builder.build()?.write_modules(modules, "warpfold_host::module")?)
+    };
     // Two at a time: rustc compiles one on one core while the other's kernels are lowered.
     let parts = Mutex::new(parts.into_iter());
     let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();

@@ -8,7 +8,9 @@
 //! | `griddepcontrol.wait`, `.launch_dependents` | sm_90 | nothing: before sm_90 grids follow each other whole |
 //! | `cp.async.cg.shared.global` of 16 bytes | sm_80 | a load and a store, which are done before the next instruction |
 //! | `cp.async.commit_group`, `.wait_group` | sm_80 | nothing: there is nothing to wait for |
+//! | `redux.sync` | sm_80 | a loop over the lanes of the mask, whose values are fetched one by one (`shfl.sync`) |
 //! | `min.NaN.f32`, `max.NaN.f32` | sm_80 | the same without `.NaN`, and a choice of the NaN that the former gives |
+//! | `min.f16`, `max.f16`, and of pairs (`.f16x2`) | sm_80 | extremes of `f32`, to which halves are widened and which are halves again, exactly |
 //!
 //! Of all else that only newer architectures have a kernel with any is refused.
 
@@ -117,6 +119,18 @@ fn another_way(instruction: &str) -> Option<String> {
         ));
     }
     let (name, operands) = instruction.split_once(char::is_whitespace)?;
+    if let Some(operation) = name.strip_prefix("redux.sync.") {
+        return lane_by_lane(operation, operands);
+    }
+    if let Some((extreme, kind)) =
+        name.split_once('.').filter(|(extreme, _)| matches!(*extreme, "min" | "max"))
+    {
+        match kind {
+            "f16" => return half_extreme(extreme, operands),
+            "f16x2" => return extremes_of_pairs(extreme, operands),
+            _ => {}
+        }
+    }
     let plain = match name {
         "min.NaN.f32" => "min.f32",
         "max.NaN.f32" => "max.f32",
@@ -126,6 +140,58 @@ fn another_way(instruction: &str) -> Option<String> {
     Some(format!(
         "{{ .reg .b32 %number; .reg .pred %is_none; {plain} %number, {of}; setp.nan.f32 %is_none, {of}; \
          selp.b32 {to}, 0x7fffffff, %number, %is_none; }}"
+    ))
+}
+
+/// The operands of an instruction of three: where it goes, and of what.
+fn three(operands: &str) -> Option<[&str; 3]> {
+    let mut operands = operands.trim().strip_suffix(';')?.splitn(3, ", ");
+    Some([operands.next()?, operands.next()?, operands.next()?])
+}
+
+/// The extreme of two halves in `f32`, which has all of theirs and orders zeros and passes over NaN as they do.
+fn half_extreme(extreme: &str, operands: &str) -> Option<String> {
+    let [to, a, b] = three(operands)?;
+    Some(format!(
+        "{{ .reg .b32 %wide<2>; cvt.f32.f16 %wide0, {a}; cvt.f32.f16 %wide1, {b}; \
+         {extreme}.f32 %wide0, %wide0, %wide1; cvt.rn.f16.f32 {to}, %wide0; }}"
+    ))
+}
+
+/// The same of two pairs.
+fn extremes_of_pairs(extreme: &str, operands: &str) -> Option<String> {
+    let [to, a, b] = three(operands)?;
+    let mut text = format!(
+        "{{ .reg .b32 %wide<2>; .reg .b16 %half<4>; mov.b32 {{%half0, %half1}}, {a}; mov.b32 {{%half2, %half3}}, {b};"
+    );
+    for lane in 0..2 {
+        text.push_str(&format!(
+            " cvt.f32.f16 %wide0, %half{lane}; cvt.f32.f16 %wide1, %half{}; {extreme}.f32 %wide0, %wide0, %wide1; \
+             cvt.rn.f16.f32 %half{lane}, %wide0;",
+            lane + 2
+        ));
+    }
+    text.push_str(&format!(" mov.b32 {to}, {{%half0, %half1}}; }}"));
+    Some(text)
+}
+
+/// What a warp's lanes of a mask have, folded by an operation as `redux.sync` names it: `operands` are where it goes, the value
+/// and the mask. All lanes of the mask are there, with the same mask (the instruction's own rule), so that they go round
+/// together; where the value itself lies must outlive the loop, so that the result is written at its end.
+fn lane_by_lane(operation: &str, operands: &str) -> Option<String> {
+    let nothing = match operation {
+        "add.s32" | "or.b32" | "xor.b32" | "max.u32" => "0",
+        "and.b32" | "min.u32" => "-1",
+        "min.s32" => "0x7fffffff",
+        "max.s32" => "0x80000000",
+        _ => return None,
+    };
+    let [to, value, mask] = three(operands)?;
+    Some(format!(
+        "{{ .reg .b32 %left, %lane, %theirs, %all; .reg .pred %more; mov.b32 %left, {mask}; mov.b32 %all, {nothing}; \
+         $more: bfind.u32 %lane, %left; shfl.sync.idx.b32 %theirs, {value}, %lane, 31, {mask}; {operation} %all, %all, %theirs; \
+         shl.b32 %lane, 1, %lane; xor.b32 %left, %left, %lane; setp.ne.b32 %more, %left, 0; @%more bra $more; \
+         mov.b32 {to}, %all; }}"
     ))
 }
 
@@ -156,6 +222,30 @@ mod tests {
             "{ .reg .b32 %number; .reg .pred %is_none; max.f32 %number, %r2, 0f00000000; \
              setp.nan.f32 %is_none, %r2, 0f00000000; selp.b32 %r1, 0x7fffffff, %number, %is_none; }\n"
         );
+        let folded = derive("\tredux.sync.min.u32 \t%r1, %r2, -1;\n", Arch::Sm75, 74).unwrap();
+        assert_eq!(
+            folded,
+            "{ .reg .b32 %left, %lane, %theirs, %all; .reg .pred %more; mov.b32 %left, -1; mov.b32 %all, -1; \
+             $more: bfind.u32 %lane, %left; shfl.sync.idx.b32 %theirs, %r2, %lane, 31, -1; min.u32 %all, %all, %theirs; \
+             shl.b32 %lane, 1, %lane; xor.b32 %left, %left, %lane; setp.ne.b32 %more, %left, 0; @%more bra $more; \
+             mov.b32 %r1, %all; }\n"
+        );
+        let half = derive("\tmin.f16 \t%rs1, %rs2, %rs3;\n", Arch::Sm75, 74).unwrap();
+        assert_eq!(
+            half,
+            "{ .reg .b32 %wide<2>; cvt.f32.f16 %wide0, %rs2; cvt.f32.f16 %wide1, %rs3; min.f32 %wide0, %wide0, %wide1; \
+             cvt.rn.f16.f32 %rs1, %wide0; }\n"
+        );
+        let pair = derive("\tmax.f16x2 \t%r1, %r2, %r3;\n", Arch::Sm75, 74).unwrap();
+        assert_eq!(
+            pair,
+            "{ .reg .b32 %wide<2>; .reg .b16 %half<4>; mov.b32 {%half0, %half1}, %r2; mov.b32 {%half2, %half3}, %r3; \
+             cvt.f32.f16 %wide0, %half0; cvt.f32.f16 %wide1, %half2; max.f32 %wide0, %wide0, %wide1; \
+             cvt.rn.f16.f32 %half0, %wide0; \
+             cvt.f32.f16 %wide0, %half1; cvt.f32.f16 %wide1, %half3; max.f32 %wide0, %wide0, %wide1; \
+             cvt.rn.f16.f32 %half1, %wide0; \
+             mov.b32 %r1, {%half0, %half1}; }\n"
+        );
         let middle = derive(NEW, Arch::Sm80, 74).unwrap();
         assert!(middle.contains("cp.async.cg.shared.global [%to], [%rd5], 16;\n"), "{middle}");
         assert!(
@@ -167,13 +257,14 @@ mod tests {
     #[test]
     fn what_has_no_other_way_is_refused() {
         for (instruction, least) in [
-            ("redux.sync.add.s32 %r1, %r2, %r3;", "sm_80"),
+            ("redux.sync.min.f32 %r1, %r2, %r3;", "sm_80"),
             ("@!%p1 redux.sync.add.s32 %r1, %r2, %r3;", "sm_80"),
             ("@%p1 cp.async.cg.shared.global [%r1], [%rd1], 16;", "sm_80"),
             ("cp.async.ca.shared.global [%r1], [%rd1], 4;", "sm_80"),
             ("@%p1 min.NaN.f32 %f1, %f2, %f3;", "sm_80"),
             ("max.NaN.f16x2 %r1, %r2, %r3;", "sm_80"),
-            ("max.f16x2 %r1, %r2, %r3;", "sm_80"),
+            ("@%p1 max.f16x2 %r1, %r2, %r3;", "sm_80"),
+            ("max.ftz.f16 %h1, %h2, %h3;", "sm_80"),
             ("fma.rn.bf16 %h1, %h2, %h3, %h4;", "sm_80"),
             ("barrier.cluster.arrive;", "sm_90"),
             ("ld.relaxed.cluster.u32 %r1, [%rd1];", "sm_90"),
