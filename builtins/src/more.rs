@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 use num_complex::Complex;
 use warpfold_gpu_kernels::{
-    kernels,
+    compact_kernels,
     source::{Array, Over, Zip2},
 };
 use warpfold_monoid::{
@@ -15,7 +15,7 @@ use warpfold_monoid::{
 /// The dot product of two arrays.
 type Dotted<T> = Over<Dot<T>, Zip2<Array<T>, Array<T>>>;
 
-kernels! {
+compact_kernels! {
     /// Their exports.
     pub static TABLE:
     // Sums and products.

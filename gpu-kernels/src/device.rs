@@ -137,7 +137,6 @@ pub unsafe fn reduce_chunks<Op: Monoid, const V: usize, const U: usize>(
         grid::let_next_start();
     }
     grid::wait_for_previous();
-    let thread = thread_idx_x();
     let chunk = block_idx_x();
     let start = chunk as u64 * params.chunk;
     let len = params.chunk.min(params.n - start);
@@ -162,6 +161,48 @@ pub unsafe fn reduce_chunks<Op: Monoid, const V: usize, const U: usize>(
         acc
     };
     let chunk = if early { chunk } else { params.part.first + chunk };
+    // SAFETY: the caller's promise; the value of a chunk that is this block's alone.
+    unsafe { meet(params, acc, chunk, early) };
+}
+
+/// Reduces an array of one chunk, or of several that are short: [`reduce_one`] and [`reduce_chunks`] in one kernel, for who would
+/// rather compile and carry two thirds. Blocks of `max(groups, 32)` threads, one a chunk.
+///
+/// # Safety
+///
+/// As for [`reduce_one`] where there is one chunk, else as for [`reduce_chunks`]; the groups are fewer than [`MAX_GROUPS`] where
+/// there are several.
+#[inline(always)]
+pub unsafe fn reduce_few<Op: Monoid, const V: usize, const U: usize>(
+    params: &ReduceParams<Op>,
+    shared: Shared<Op::Acc>,
+) {
+    grid::let_next_start();
+    grid::wait_for_previous();
+    let chunk = block_idx_x();
+    let start = chunk as u64 * params.chunk;
+    let len = params.chunk.min(params.n - start);
+    let whole = ReduceParams { part: Part::WHOLE, ..*params };
+    // SAFETY: the caller's promise.
+    let acc = unsafe { chunk_value::<Op, V, U>(&whole, start, len, params.groups, false, shared) };
+    if params.chunks > 1 {
+        // SAFETY: the caller's promise; the value of a chunk that is this block's alone.
+        unsafe { meet(params, acc, chunk, true) };
+    } else if thread_idx_x() == 0 {
+        let output = if params.n == 0 { params.op.finish_empty() } else { params.op.finish(acc) };
+        // SAFETY: the caller's promise.
+        unsafe { global::store(params.output, output) };
+    }
+}
+
+/// The last of the blocks that come here folds all chunks' values, and ends as its launch asks for; `early` ones always finish.
+///
+/// # Safety
+///
+/// As for [`reduce_chunks`]. The whole block is here, with its chunk's value in thread 0, and every chunk has a block.
+#[inline(always)]
+unsafe fn meet<Op: Monoid>(params: &ReduceParams<Op>, acc: Op::Acc, chunk: u32, early: bool) {
+    let thread = thread_idx_x();
     if thread >= 32 {
         return;
     }

@@ -213,6 +213,27 @@ pub struct Export {
 }
 
 impl Export {
+    /// The place among the entry points of the one that serves as that kernel: the kernel itself or, of exports that have one for
+    /// all arrays but long ones, that.
+    ///
+    /// ```
+    /// use warpfold_gpu_kernels::{compact_kernels, kernels};
+    /// use warpfold_monoid::Sum;
+    ///
+    /// kernels! { static ALL: sum => Sum<f32> }
+    /// compact_kernels! { static COMPACT: sum => Sum<f32> }
+    /// let (all, compact) = (&ALL.exports[0], &COMPACT.exports[0]);
+    /// assert_eq!((all.position("reduce_short"), compact.position("reduce_short")), (Some(1), Some(0)));
+    /// assert_eq!((all.entries.len(), compact.entries.len()), (3, 2));
+    /// assert_eq!(compact.position("rows_long"), None);
+    /// ```
+    pub fn position(&self, kernel: &str) -> Option<usize> {
+        let named = |kernel: &str| self.entries.iter().position(|entry| entry.kernel == kernel);
+        named(kernel).or_else(|| {
+            if matches!(kernel, "reduce_one" | "reduce_short") { named("reduce_few") } else { None }
+        })
+    }
+
     /// An export of `Op` for whole arrays under `name`.
     pub const fn new<Op: Monoid>(name: &'static str, entries: &'static [Entry]) -> Export {
         Export::in_family::<Op>(name, Family::Arrays, entries)
@@ -303,6 +324,35 @@ macro_rules! kernels {
                 $crate::export::Export::new::<$op>(stringify!($name), &[
                     $crate::__simulated!($op, reduce_one),
                     $crate::__simulated!($op, reduce_short),
+                    $crate::__simulated!($op, reduce_long),
+                ]),
+            )+],
+        };
+    };
+}
+
+/// As [`kernels!`](crate::kernels), with one kernel in place of `reduce_one` and `reduce_short`: `NAME__reduce_few`. A quarter
+/// less to compile and to carry; arrays of less than 4 MB may take some tenths of a microsecond longer.
+#[macro_export]
+macro_rules! compact_kernels {
+    ($(#[$meta:meta])* $vis:vis static $table:ident: $($name:ident => $op:ty),+ $(,)?) => {
+        $(
+            #[cfg(target_arch = "nvptx64")]
+            const _: () = {
+                #[unsafe(export_name = concat!(stringify!($name), "__descriptor"))]
+                static DESCRIPTOR: $crate::export::Descriptor = $crate::export::Descriptor::of::<$op>();
+                $crate::__entry!($name, $op, reduce_few);
+                $crate::__entry!($name, $op, reduce_long);
+            };
+        )+
+
+        #[cfg(not(target_arch = "nvptx64"))]
+        $(#[$meta])*
+        $vis static $table: $crate::export::Table = $crate::export::Table {
+            krate: env!("CARGO_PKG_NAME"),
+            exports: &[$(
+                $crate::export::Export::new::<$op>(stringify!($name), &[
+                    $crate::__simulated!($op, reduce_few),
                     $crate::__simulated!($op, reduce_long),
                 ]),
             )+],
@@ -1379,6 +1429,13 @@ macro_rules! __simulated {
 macro_rules! __body {
     ($op:ty, reduce_one, $params:expr) => {
         $crate::device::reduce_one::<
+            $op,
+            { $crate::export::at_once::<$op>() },
+            { $crate::device::VECTORS_IN_FLIGHT },
+        >($params, $crate::__shared!($op))
+    };
+    ($op:ty, reduce_few, $params:expr) => {
+        $crate::device::reduce_few::<
             $op,
             { $crate::export::at_once::<$op>() },
             { $crate::device::VECTORS_IN_FLIGHT },

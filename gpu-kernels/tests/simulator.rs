@@ -214,6 +214,14 @@ kernels! {
     join_20_lanes => Join<20, true>,
 }
 
+warpfold_gpu_kernels::compact_kernels! {
+    /// One kernel for all but long arrays.
+    static COMPACT:
+    compact_sum_f32 => Sum<f32>,
+    compact_compose => Compose<false>,
+    compact_sum_u8 => Sum<u8, u64>,
+}
+
 /// Items enough for `n` of them at any start within a vector, aligned to one.
 struct Input<T> {
     items: Vec<T>,
@@ -274,7 +282,7 @@ fn simulate_as<Op: Monoid + Default>(
         op,
     };
     let export = table.find::<Op>().expect("an exported operator");
-    let entry = export.entries.iter().find(|entry| entry.kernel == kernel).expect("a kernel of that name");
+    let entry = &export.entries[export.position(kernel).expect("a kernel that serves")];
     let params = (&raw const params).addr();
     sim::launch(&Launch::new(format!("{}__{kernel}", export.name), grid, block), &options, || {
         // SAFETY: the parameters of this operator's kernels, as their documentation asks for.
@@ -311,6 +319,15 @@ fn check<Op: Monoid + Default>(
     make: impl Fn(usize) -> Op::Item,
     bits: impl Fn(Op::Output) -> u64,
 ) {
+    check_in::<Op>(&TABLE, most, make, bits);
+}
+
+fn check_in<Op: Monoid + Default>(
+    table: &Table,
+    most: usize,
+    make: impl Fn(usize) -> Op::Item,
+    bits: impl Fn(Op::Output) -> u64,
+) {
     let op = Op::default();
     let input = Input::new(most, make);
     for n in lengths(size_of::<Op::Item>(), most) {
@@ -325,7 +342,7 @@ fn check<Op: Monoid + Default>(
                 1 => Schedule::Seeded(n as u64),
                 _ => Schedule::Concurrent { seed: n as u64 },
             };
-            let found = simulate::<Op>(&TABLE, items, schedule);
+            let found = simulate::<Op>(table, items, schedule);
             assert_eq!(bits(found), bits(expected), "n = {n}, start + {offset}, {schedule:?}");
         }
     }
@@ -339,6 +356,14 @@ fn sums_of_f32() {
 #[test]
 fn sums_of_f64() {
     check::<Sum<f64>>(70_000, |i| ((i * 7919 % 1013) as f64).sqrt() - 15.0, f64::to_bits);
+}
+
+#[test]
+fn one_kernel_for_few_chunks() {
+    let make = |i: usize| ((i * 7919 % 1013) as f32).sqrt() - 15.0;
+    check_in::<Sum<f32>>(&COMPACT, 20_000, make, |x| x.to_bits().into());
+    check_in::<Compose<false>>(&COMPACT, 20_000, affine, affine_bits);
+    check_in::<Sum<u8, u64>>(&COMPACT, 40_000, |i| (i * 7919 % 251) as u8, |x| x);
 }
 
 #[test]

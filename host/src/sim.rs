@@ -136,8 +136,10 @@ impl Bodies {
         options: &Options,
         params: *const u8,
     ) -> Result<(), Error> {
-        let entry = self.export.entries.iter().find(|entry| entry.kernel == name.kernel);
-        let entry = entry.ok_or_else(|| self.failed(name, "the export has no such kernel".into()))?;
+        let at = self.export.position(name.kernel);
+        let at = at.ok_or_else(|| self.failed(name, "the export has no such kernel".into()))?;
+        let entry = &self.export.entries[at];
+        let name = &Name { kernel: entry.kernel, ..*name };
         let launch = Launch::new(format!("{}__{}", self.export.name, name.kernel), name.grid, name.block)
             .with_dynamic_shared(shared);
         // An address travels where a pointer may not.

@@ -114,8 +114,7 @@ impl Loaded {
         early: bool,
         over: impl FnOnce() -> String,
     ) -> Result<(), Error> {
-        let at = self.export.entries.iter().position(|entry| entry.kernel == kernel);
-        let Some(at) = at else {
+        let Some(at) = self.export.position(kernel) else {
             return Err(Error::NotCompiled { krate: "", export: self.export.name });
         };
         let function = self.functions[at];
