@@ -154,6 +154,7 @@ pub(crate) fn bytes_of_mut<T>(place: &mut MaybeUninit<T>) -> &mut [MaybeUninit<u
 }
 
 /// The bytes of places for values.
+#[cfg(feature = "cuda")]
 pub(crate) fn bytes_of_all<T>(places: &mut [T]) -> &mut [MaybeUninit<u8>] {
     // SAFETY: their own bytes, to which only values of their type are written.
     unsafe { std::slice::from_raw_parts_mut(places.as_mut_ptr().cast(), size_of_val(places)) }

@@ -22,6 +22,7 @@
 use std::{
     alloc::{self, Layout as Allocation},
     fmt,
+    mem::MaybeUninit,
 };
 
 use warpfold_monoid::{Monoid, Plain};
@@ -32,7 +33,7 @@ use crate::cuda::SegmentLauncher;
 use crate::{
     Engine, Error, Input, Items, Source,
     cpu::{self, Operators},
-    erased::{Erased, bytes_of, bytes_of_all},
+    erased::{Erased, bytes_of},
     plan::{
         OperatorLayout,
         segments::{SegmentSettings, SegmentsPlan},
@@ -220,7 +221,7 @@ impl<Op: Monoid> SegmentReducer<Op> {
         let mut copy = Vec::new();
         let items = side_by_side(items, &mut copy)?;
         // SAFETY: the rows are the slice's.
-        unsafe { self.run(Segments::rows(items, &rows_of(items.len() as u64, n)?), results) }
+        unsafe { self.run(Work::Segments(Segments::rows(items, &rows_of(items.len() as u64, n)?)), results) }
     }
 
     /// Reduces each row of `n` items with an operator of its own: row `k` with `operator(k)`.
@@ -314,7 +315,7 @@ impl<Op: Monoid> SegmentReducer<Op> {
         results: &mut [Op::Output],
     ) -> Result<(), Error> {
         // SAFETY: the caller's promise.
-        unsafe { self.run(Segments::Regular { first, layout }, results) }
+        unsafe { self.run(Work::Segments(Segments::Regular { first, layout }), results) }
     }
 
     /// Reduces segments of any lengths.
@@ -343,7 +344,8 @@ impl<Op: Monoid> SegmentReducer<Op> {
         plan: &SegmentPlan,
     ) -> Result<Vec<Op::Output>, Error> {
         let mut results = room(plan.segments())?;
-        self.reduce_source(items.source()?, plan, &mut results)?;
+        // SAFETY: the segments are those of the items, which are borrowed.
+        unsafe { self.run(Work::Of(items.source()?, plan), &mut results)? };
         Ok(results)
     }
 
@@ -358,30 +360,8 @@ impl<Op: Monoid> SegmentReducer<Op> {
         plan: &SegmentPlan,
         results: &mut [Op::Output],
     ) -> Result<(), Error> {
-        self.reduce_source(items.source()?, plan, results)
-    }
-
-    /// Reduces segments of any lengths, wherever their items are, to a result each.
-    fn reduce_source(
-        &self,
-        items: Source<'_, Op::Item>,
-        plan: &SegmentPlan,
-        results: &mut [Op::Output],
-    ) -> Result<(), Error> {
-        #[cfg(feature = "cuda")]
-        if let (Source::Device(view), Place::Cuda(launcher)) = (&items, &self.place) {
-            plan.check(view.len())?;
-            has_room(plan.segments(), results.len())?;
-            let input = (view.address(), view.len());
-            // SAFETY: the view's items, which are borrowed until the wait.
-            return unsafe {
-                launcher.reduce_irregular_at(Erased::of(&self.op), input, plan, bytes_of_all(results))
-            };
-        }
-        let mut copy = Vec::new();
-        let items = copied_if_apart(items, &mut copy)?;
-        // SAFETY: the segments are the slice's.
-        unsafe { self.run(Segments::irregular(items, plan)?, results) }
+        // SAFETY: the segments are those of the items, which are borrowed.
+        unsafe { self.run(Work::Of(items.source()?, plan), results) }
     }
 
     /// # Safety
@@ -390,42 +370,107 @@ impl<Op: Monoid> SegmentReducer<Op> {
     unsafe fn collect(&self, segments: Segments<'_, Op::Item>) -> Result<Vec<Op::Output>, Error> {
         let mut results = room(segments.count())?;
         // SAFETY: the caller's promise.
-        unsafe { self.run(segments, &mut results)? };
+        unsafe { self.run(Work::Segments(segments), &mut results)? };
         Ok(results)
     }
 
-    /// Reduces segments in host memory to a result each.
+    /// Reduces segments to a result each.
     ///
     /// # Safety
     ///
     /// Every item that the segments lead to may be read, and is not written meanwhile.
-    unsafe fn run(&self, segments: Segments<'_, Op::Item>, results: &mut [Op::Output]) -> Result<(), Error> {
-        has_room(segments.count(), results.len())?;
+    unsafe fn run(&self, work: Work<'_, Op::Item>, results: &mut [Op::Output]) -> Result<(), Error> {
+        let (places, count) = (results.as_mut_ptr(), results.len());
+        let identity = self.op.identity();
+        let on_host = |segments: Segments<'_, Op::Item>, numbers: Option<&[u64]>| {
+            // SAFETY: the slice's own places, which nobody else uses meanwhile; the caller's promise.
+            unsafe {
+                let results = std::slice::from_raw_parts_mut(places, count);
+                cpu::reduce_numbered(Operators::Same(&self.op), segments, numbers, results);
+            }
+        };
+        let job = Job {
+            engine: &self.engine,
+            settings: self.settings,
+            place: &self.place,
+            op: Erased::of(&self.op),
+            identity: bytes_of(&identity),
+            places: places.cast(),
+            count,
+            on_host: &on_host,
+        };
+        // SAFETY: the place is this operator's, and so are identity and places; the caller's promise.
+        unsafe { job.run(work) }
+    }
+}
+
+/// What is to be reduced.
+enum Work<'a, T> {
+    /// Segments in host memory.
+    Segments(Segments<'a, T>),
+    /// Segments of any lengths of items wherever they are.
+    Of(Source<'a, T>, &'a SegmentPlan),
+}
+
+/// Reduces segments on the host: all, or some of more, by their numbers.
+type OnHost<'a, T> = dyn Fn(Segments<'_, T>, Option<&[u64]>) + 'a;
+
+/// A reducer and places for its results as those see them that know its items only: compiled once for each type of items, not for
+/// each operator.
+struct Job<'a, T> {
+    engine: &'a Engine,
+    settings: SegmentSettings,
+    place: &'a Place,
+    op: Erased<'a>,
+    identity: &'a [MaybeUninit<u8>],
+    /// Places for `count` results.
+    places: *mut MaybeUninit<u8>,
+    count: usize,
+    on_host: &'a OnHost<'a, T>,
+}
+
+impl<T: Plain> Job<'_, T> {
+    /// # Safety
+    ///
+    /// The place is the operator's, `identity` one of its accumulators, and the places are for its outputs and not used otherwise.
+    /// Every item that the segments lead to may be read, and is not written meanwhile.
+    unsafe fn run(&self, work: Work<'_, T>) -> Result<(), Error> {
+        let bytes = self.count * self.op.types.output_bytes;
+        // SAFETY: the places' own bytes; the host writes there only when the slice is no longer used.
+        let results = unsafe { std::slice::from_raw_parts_mut(self.places, bytes) };
+        let mut copy = Vec::new();
+        let segments = match work {
+            Work::Segments(segments) => segments,
+            Work::Of(items, plan) => {
+                #[cfg(feature = "cuda")]
+                if let (Source::Device(view), Place::Cuda(launcher)) = (&items, self.place) {
+                    plan.check(view.len())?;
+                    has_room(plan.segments(), self.count)?;
+                    // SAFETY: the view's items, which are borrowed until the wait.
+                    return unsafe {
+                        launcher.reduce_irregular_at(self.op, (view.address(), view.len()), plan, results)
+                    };
+                }
+                Segments::irregular(copied_if_apart(items, &mut copy)?, plan)?
+            }
+        };
+        has_room(segments.count(), self.count)?;
         let Some(elsewhere) = self.place.elsewhere() else {
-            // SAFETY: the caller's promise.
-            unsafe { cpu::reduce_segments(Operators::Same(&self.op), segments, results) };
+            (self.on_host)(segments, None);
             return Ok(());
         };
-        let identity = self.op.identity();
-        // SAFETY: the place is this operator's; the caller's promise.
-        unsafe {
-            let left = elsewhere.run(
-                Erased::of(&self.op),
-                bytes_of(&identity),
-                segments.lying(),
-                self.settings,
-                self.engine.device_bytes(),
-                bytes_of_all(results),
-            )?;
-            // More than fits into the device's memory; the bits are the same.
-            let (segments, numbers) = match (&left, segments) {
-                (Left::Nothing, _) => return Ok(()),
-                (Left::Some { plan, numbers }, Segments::Irregular { items, .. }) => {
-                    (Segments::irregular(items, plan)?, Some(&numbers[..]))
-                }
-                (_, segments) => (segments, None),
-            };
-            cpu::reduce_numbered(Operators::Same(&self.op), segments, numbers, results);
+        let limit = self.engine.device_bytes();
+        // SAFETY: the caller's promise.
+        let left = unsafe {
+            elsewhere.run(self.op, self.identity, segments.lying(), self.settings, limit, results)?
+        };
+        // More than fits into the device's memory; the bits are the same.
+        match (&left, segments) {
+            (Left::Nothing, _) => {}
+            (Left::Some { plan, numbers }, Segments::Irregular { items, .. }) => {
+                (self.on_host)(Segments::irregular(items, plan)?, Some(numbers));
+            }
+            (_, segments) => (self.on_host)(segments, None),
         }
         Ok(())
     }

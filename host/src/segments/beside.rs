@@ -8,7 +8,7 @@ use warpfold_gpu_kernels::{
 };
 use warpfold_monoid::{MapFn, Monoid, Plain};
 
-use super::{Axis, Layout, SegmentPlan, SegmentReducer, Segments, rows_of, side_by_side};
+use super::{Axis, Layout, SegmentPlan, SegmentReducer, Segments, Work, rows_of, side_by_side};
 use crate::{
     Columns, ColumnsMut, Engine, Error, Input, Preparation,
     plan::segments::{SegmentSettings, SegmentsPlan},
@@ -569,6 +569,6 @@ impl<Op: Monoid> SegmentReducer<Op> {
         let mut copy = Vec::new();
         let items = side_by_side(items, &mut copy)?;
         // SAFETY: the rows are the slice's.
-        unsafe { reducer.run(Segments::rows(items, layout), results) }
+        unsafe { reducer.run(Work::Segments(Segments::rows(items, layout)), results) }
     }
 }
