@@ -1,7 +1,10 @@
 //! Launches as those see them that do not know the operator's type: what plans, finds memory and launches is compiled once,
 //! not for each operator.
 
-use std::mem::{MaybeUninit, offset_of};
+use std::{
+    mem::{MaybeUninit, offset_of},
+    ops::Range,
+};
 
 use warpfold_gpu_kernels::{
     device::ReduceParams,
@@ -96,6 +99,15 @@ impl<'a> Erased<'a> {
         }
         params
     }
+}
+
+/// Items in host memory, of whatever type.
+pub(crate) struct Lent<'a> {
+    pub(crate) n: u64,
+    /// Do they lie side by side?
+    pub(crate) as_one: bool,
+    /// Where some of them lie, until the next are asked for.
+    pub(crate) run: &'a mut dyn FnMut(Range<u64>) -> *const u8,
 }
 
 /// Parameters without an operator.

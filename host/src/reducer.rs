@@ -1,8 +1,8 @@
 //! Reductions of whole arrays.
 
-use std::fmt;
 #[cfg(feature = "cuda")]
 use std::sync::Arc;
+use std::{fmt, mem::MaybeUninit, ops::Range};
 
 use warpfold_monoid::{Monoid, Value, tree::Shape};
 use warpfold_simt::sim::Buffer;
@@ -12,7 +12,7 @@ use crate::cuda::{CudaArray, CudaStream, DeviceInput, DeviceOutput, Launcher, St
 use crate::{
     Engine, Error, Input, Items, Source, chunks,
     cpu::{self, stream::Stream},
-    erased::Erased,
+    erased::{Erased, Lent, bytes_of, bytes_of_mut},
     plan::{OperatorLayout, ReducePlan},
     sim::{SimArray, SimStream, Simulator},
     sink,
@@ -97,36 +97,11 @@ impl<Op: Monoid> Reducer<Op> {
     /// # }
     /// ```
     pub fn reduce<I: Input<Op::Item> + ?Sized>(&self, input: &I) -> Result<Value<Op>, Error> {
-        match (input.source()?, &self.place) {
-            (Source::Host(items), Place::Cpu) => Ok(cpu::reduce(&self.op, items)),
-            (Source::Host(items), Place::Sim(simulator)) => {
-                Ok(value::<Op>(simulator.reduce(self.op, items, Vec::new())?, items.is_empty()))
-            }
-            (Source::Strided(items), _) => self.reduce_items(&items),
+        match input.source()? {
+            Source::Host(items) => self.reduce_items(items),
+            Source::Strided(items) => self.reduce_items(&items),
             #[cfg(feature = "cuda")]
-            (Source::Host(items), Place::Cuda(launcher)) => {
-                let output = launcher.reduce_items(self.op, items)?;
-                Ok(value::<Op>(output, items.is_empty()))
-            }
-            #[cfg(feature = "cuda")]
-            (Source::Device(view), Place::Cuda(launcher)) => {
-                Ok(value::<Op>(launcher.reduce(self.op, view)?, view.is_empty()))
-            }
-            #[cfg(feature = "cuda")]
-            (Source::Device(_), Place::Cpu | Place::Sim(_)) => {
-                Err(Error::NeedsCuda { what: "device memory" })
-            }
-        }
-    }
-
-    /// Reduces host memory, the simulator with more buffers than the items to check accesses against.
-    pub(crate) fn reduce_with(&self, items: &[Op::Item], buffers: Vec<Buffer>) -> Result<Value<Op>, Error> {
-        match &self.place {
-            Place::Sim(simulator) => {
-                Ok(value::<Op>(simulator.reduce(self.op, items, buffers)?, items.is_empty()))
-            }
-            // Not `reduce`, which would be compiled for strided items too.
-            _ => self.reduce_items(items),
+            Source::Device(view) => Ok(value::<Op>(self.launcher()?.reduce(self.op, view)?, view.is_empty())),
         }
     }
 
@@ -138,15 +113,78 @@ impl<Op: Monoid> Reducer<Op> {
     /// None on the CPU. On a GPU or in the simulator, to which the items are copied, those of
     /// [`reduce`](Reducer::reduce).
     pub fn reduce_items<S: Items<Op::Item> + ?Sized>(&self, items: &S) -> Result<Value<Op>, Error> {
-        match &self.place {
-            Place::Cpu => Ok(cpu::reduce(&self.op, items)),
-            Place::Sim(simulator) => {
-                Ok(value::<Op>(simulator.reduce_items(self.op, items)?, items.is_empty()))
-            }
+        self.reduce_with(items, Vec::new())
+    }
+
+    /// The same, the simulator with more buffers than the items to check accesses against.
+    pub(crate) fn reduce_with<S: Items<Op::Item> + ?Sized>(
+        &self,
+        items: &S,
+        buffers: Vec<Buffer>,
+    ) -> Result<Value<Op>, Error> {
+        let Some(elsewhere) = self.place.elsewhere() else {
+            return Ok(cpu::reduce(&self.op, items));
+        };
+        let mut scratch = Vec::new();
+        let mut run = |range: Range<u64>| items.run(range, &mut scratch).as_ptr().cast();
+        let lent = Lent { n: items.len(), as_one: items.as_slice().is_some(), run: &mut run };
+        let identity = self.op.identity();
+        let mut output = MaybeUninit::new(self.op.finish(identity));
+        // SAFETY: the place is this operator's, whose values they are.
+        unsafe {
+            elsewhere.reduce_lent(
+                Erased::of(&self.op),
+                bytes_of(&identity),
+                lent,
+                buffers,
+                bytes_of_mut(&mut output),
+            )?;
+        }
+        // SAFETY: an output was there before, and a kernel writes no other values.
+        Ok(value::<Op>(unsafe { output.assume_init() }, items.is_empty()))
+    }
+}
+
+impl Place {
+    fn elsewhere(&self) -> Option<Elsewhere<'_>> {
+        match self {
+            Place::Cpu => None,
+            Place::Sim(simulator) => Some(Elsewhere::Sim(simulator)),
             #[cfg(feature = "cuda")]
-            Place::Cuda(launcher) => {
-                Ok(value::<Op>(launcher.reduce_items(self.op, items)?, items.is_empty()))
-            }
+            Place::Cuda(launcher) => Some(Elsewhere::Cuda(launcher)),
+        }
+    }
+}
+
+/// Where kernels run, not the host's own code.
+enum Elsewhere<'a> {
+    Sim(&'a Simulator),
+    #[cfg(feature = "cuda")]
+    Cuda(&'a Launcher),
+}
+
+impl Elsewhere<'_> {
+    /// Reduces items in host memory to an output.
+    ///
+    /// # Safety
+    ///
+    /// The place is the operator's, whose items, all readable, they are; `identity` and `output` are values of its other types.
+    unsafe fn reduce_lent(
+        &self,
+        op: Erased<'_>,
+        identity: &[MaybeUninit<u8>],
+        items: Lent<'_>,
+        buffers: Vec<Buffer>,
+        output: &mut [MaybeUninit<u8>],
+    ) -> Result<(), Error> {
+        match self {
+            // SAFETY: the caller's promise.
+            Elsewhere::Sim(simulator) => unsafe {
+                simulator.reduce_lent(op, identity, items, buffers, output)
+            },
+            #[cfg(feature = "cuda")]
+            // SAFETY: the caller's promise.
+            Elsewhere::Cuda(launcher) => unsafe { launcher.reduce_lent(op, items, output) },
         }
     }
 }

@@ -3,13 +3,12 @@
 use std::{mem::MaybeUninit, ptr};
 
 use warpfold_gpu_kernels::{device::Part, export::Export};
-use warpfold_monoid::{Monoid, Plain};
 pub use warpfold_simt::sim::Schedule;
 use warpfold_simt::sim::{self, Buffer, Fault, Launch, Options};
 
 use crate::{
-    Error, Items,
-    erased::{ArrayHead, Erased, NOTHING, Types, bytes_of, bytes_of_mut},
+    Error,
+    erased::{ArrayHead, Erased, Lent, NOTHING, Types, bytes_of},
     plan::{DeviceFacts, OperatorLayout, PARAMETER_BYTES, ReducePlan, Strategy},
 };
 
@@ -179,39 +178,38 @@ impl Simulator {
         ReducePlan::new(n, layout, &self.facts)
     }
 
-    /// Reduces items, which are copied first unless they lie side by side.
-    pub(crate) fn reduce_items<Op: Monoid, S: Items<Op::Item> + ?Sized>(
+    /// Reduces items, where they lie or, unless they lie side by side, in a copy, with the kernel that the plan names. `output` is
+    /// what lies at the kernel's output before, and after, the launch. The operator may access more buffers.
+    ///
+    /// # Safety
+    ///
+    /// The export is that operator's, whose items, all readable, they are; `identity` and `output` are values of its other
+    /// types.
+    pub(crate) unsafe fn reduce_lent(
         &self,
-        op: Op,
-        items: &S,
-    ) -> Result<Op::Output, Error> {
-        match items.as_slice() {
-            Some(items) => self.reduce(op, items, Vec::new()),
-            None => self.reduce(op, &copied(items)?, Vec::new()),
-        }
-    }
-
-    /// Reduces a slice where it lies, with the kernel that the plan names. The operator may access more buffers.
-    pub(crate) fn reduce<Op: Monoid>(
-        &self,
-        op: Op,
-        items: &[Op::Item],
+        op: Erased<'_>,
+        identity: &[MaybeUninit<u8>],
+        Lent { n, as_one, run }: Lent<'_>,
         buffers: Vec<Buffer>,
-    ) -> Result<Op::Output, Error> {
-        let identity = op.identity();
-        let mut output = MaybeUninit::new(op.finish(identity));
-        // SAFETY: the kernels are this operator's; readable items.
-        unsafe {
-            self.run(
-                Erased::of(&op),
-                (items.as_ptr().cast(), items.len() as u64),
-                bytes_of(&identity),
-                bytes_of_mut(&mut output),
-                buffers,
-            )?;
+        output: &mut [MaybeUninit<u8>],
+    ) -> Result<(), Error> {
+        if as_one {
+            // SAFETY: the caller's promise.
+            return unsafe { self.run(op, (run(0..n), n), identity, output, buffers) };
         }
-        // SAFETY: an output was there before the launch, and the kernel writes no other values.
-        Ok(unsafe { output.assume_init() })
+        let item_bytes = op.types.layout.item_bytes;
+        let mut copy = Room::of_bytes(n, item_bytes)?;
+        let to = ptr::with_exposed_provenance_mut::<u8>(copy.address());
+        let mut next = 0;
+        while next < n {
+            let end = n.min(next.saturating_add(PIECE));
+            let count = (end - next) as usize * item_bytes;
+            // SAFETY: the room has as many items; a run of items until the next is asked for.
+            unsafe { run(next..end).copy_to_nonoverlapping(to.add(next as usize * item_bytes), count) };
+            next = end;
+        }
+        // SAFETY: the caller's promise; the copy of its items.
+        unsafe { self.run(op, (to, n), identity, output, buffers) }
     }
 
     /// Reduces the items at an address. `output` is what lies at the kernel's output before, and after, the launch.
@@ -259,21 +257,6 @@ impl Simulator {
     }
 }
 
-/// Items that do not lie side by side, where they do.
-fn copied<T: Plain, S: Items<T> + ?Sized>(items: &S) -> Result<Vec<T>, Error> {
-    let n = items.len();
-    let needed = || Error::HostMemory { needed: n.saturating_mul(size_of::<T>() as u64) };
-    let mut copy = Vec::new();
-    copy.try_reserve_exact(usize::try_from(n).map_err(|_| needed())?).map_err(|_| needed())?;
-    let (mut next, mut scratch) = (0, Vec::new());
-    while next < n {
-        let end = n.min(next.saturating_add(PIECE));
-        copy.extend_from_slice(items.run(next..end, &mut scratch));
-        next = end;
-    }
-    Ok(copy)
-}
-
 #[cfg(test)]
 mod tests {
     use warpfold_gpu_kernels::{
@@ -281,7 +264,7 @@ mod tests {
         export::{Entry, Table},
         kernels,
     };
-    use warpfold_monoid::{GivesIdentity, Sum};
+    use warpfold_monoid::{GivesIdentity, Monoid, Plain, Sum};
     use warpfold_simt::{global, thread::thread_idx_x};
 
     use super::*;

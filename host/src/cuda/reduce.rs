@@ -1,6 +1,6 @@
 //! Launching reductions.
 
-use std::{mem::MaybeUninit, ops::Range, ptr, sync::Arc};
+use std::{mem::MaybeUninit, ptr, sync::Arc};
 
 use cust::sys::{CUdeviceptr, CUstream};
 use warpfold_gpu_kernels::device::Part;
@@ -13,8 +13,8 @@ use super::{
     kernels::Loaded,
 };
 use crate::{
-    Error, Items,
-    erased::{ArrayHead, Erased, NOTHING, Types, bytes_of_mut},
+    Error,
+    erased::{ArrayHead, Erased, Lent, NOTHING, Types, bytes_of_mut},
     plan::{DeviceFacts, OperatorLayout, PARAMETER_BYTES, ReducePlan, Strategy, partials_offset},
 };
 
@@ -121,27 +121,12 @@ impl Launcher {
         }
     }
 
-    /// Copies items to the device, reduces them there, waits, and returns the output.
-    pub(crate) fn reduce_items<Op: Monoid, S: Items<Op::Item> + ?Sized>(
-        &self,
-        op: Op,
-        items: &S,
-    ) -> Result<Op::Output, Error> {
-        let mut scratch = Vec::new();
-        let mut run = |range: Range<u64>| items.run(range, &mut scratch).as_ptr().cast();
-        let lent = Lent { n: items.len(), as_one: items.as_slice().is_some(), run: &mut run };
-        let mut output = MaybeUninit::uninit();
-        // SAFETY: items and an output's place.
-        unsafe {
-            self.reduce_lent(Erased::of(&op), lent, bytes_of_mut(&mut output))?;
-            Ok(output.assume_init())
-        }
-    }
-
+    /// Copies items to the device, reduces them there, and waits. If there is no error, the output has been written.
+    ///
     /// # Safety
     ///
     /// Items and an output of the operator's types.
-    unsafe fn reduce_lent(
+    pub(crate) unsafe fn reduce_lent(
         &self,
         op: Erased<'_>,
         Lent { n, as_one, run }: Lent<'_>,
@@ -309,15 +294,6 @@ impl Launcher {
     fn describe(&self, n: u64) -> String {
         format!("waiting for {} over {n} items", self.loaded.export.name)
     }
-}
-
-/// Items in host memory, of whatever type.
-struct Lent<'a> {
-    n: u64,
-    /// Do they lie side by side?
-    as_one: bool,
-    /// Where some of them lie, until the next are asked for.
-    run: &'a mut dyn FnMut(Range<u64>) -> *const u8,
 }
 
 pub(super) fn aligned_to(address: u64, align: usize) -> Result<(), Error> {

@@ -20,15 +20,21 @@ pub(crate) struct Room {
 struct Unit([MaybeUninit<u8>; 16]);
 
 impl Room {
-    /// `count` copies of a value, of which these are the bytes.
-    pub(crate) fn filled(count: u64, value: &[MaybeUninit<u8>]) -> Result<Room, Error> {
-        let needed = || Error::HostMemory { needed: count.saturating_mul(value.len() as u64) };
+    /// Zeros, for `count` values of so many bytes.
+    pub(crate) fn of_bytes(count: u64, value_bytes: usize) -> Result<Room, Error> {
+        let needed = || Error::HostMemory { needed: count.saturating_mul(value_bytes as u64) };
         let count = usize::try_from(count).map_err(|_| needed())?;
-        let bytes = count.checked_mul(value.len()).ok_or_else(needed)?;
+        let bytes = count.checked_mul(value_bytes).ok_or_else(needed)?;
         let len = bytes.div_ceil(size_of::<Unit>());
         let mut units = Vec::new();
         units.try_reserve_exact(len).map_err(|_| needed())?;
         units.resize(len, Unit([MaybeUninit::zeroed(); 16]));
+        Ok(Room { units, bytes })
+    }
+
+    /// `count` copies of a value, of which these are the bytes.
+    pub(crate) fn filled(count: u64, value: &[MaybeUninit<u8>]) -> Result<Room, Error> {
+        let Room { mut units, bytes } = Room::of_bytes(count, value.len())?;
         // SAFETY: the units' own bytes, of which there are as many at least.
         let places = unsafe { std::slice::from_raw_parts_mut(units.as_mut_ptr().cast(), bytes) };
         if !value.is_empty() {
