@@ -12,7 +12,7 @@ use criterion::{
     measurement::{Measurement, ValueFormatter},
 };
 use warpfold::{
-    Compose, Dot, DoubleDouble, Engine, Max, MaxSegmentSum, Min, Monoid, Plain, Reducer, Sum,
+    Any, ArgMax, Compose, Dot, DoubleDouble, Engine, Max, MaxSegmentSum, Min, Monoid, Plain, Reducer, Sum,
     cuda::{
         DeviceArray, DeviceView, DeviceViewMut, StreamRef,
         cust::sys::{
@@ -58,6 +58,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     for log in (10..=30).step_by(2) {
         bench.stream(&mut criterion, "sum_f32", &sum, 1 << log)?;
         bench.graph(&mut criterion, "sum_f32", &sum, 1 << log)?;
+    }
+    // Short arrays by operators that have one kernel for all but long ones.
+    let (argmax, any) = (engine.reducer(ArgMax::<f32>::new())?, engine.reducer(Any::<f32>::new())?);
+    for log in [5, 10, 14, 20] {
+        bench.stream(&mut criterion, "argmax_f32", &argmax, 1 << log)?;
+        bench.graph(&mut criterion, "argmax_f32", &argmax, 1 << log)?;
+        bench.stream(&mut criterion, "any_f32", &any, 1 << log)?;
+        bench.graph(&mut criterion, "any_f32", &any, 1 << log)?;
     }
     // Operators of one's own kind: order that matters, several at once.
     macro_rules! at {

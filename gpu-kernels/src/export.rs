@@ -332,7 +332,7 @@ macro_rules! kernels {
 }
 
 /// As [`kernels!`](crate::kernels), with one kernel in place of `reduce_one` and `reduce_short`: `NAME__reduce_few`. A quarter
-/// less to compile and to carry; arrays of less than 4 MB may take some tenths of a microsecond longer.
+/// less to compile and to carry; arrays of up to 4 MiB take up to 0.2 us longer (H200).
 #[macro_export]
 macro_rules! compact_kernels {
     ($(#[$meta:meta])* $vis:vis static $table:ident: $($name:ident => $op:ty),+ $(,)?) => {
