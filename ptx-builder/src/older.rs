@@ -280,4 +280,35 @@ mod tests {
             assert!(derive(&format!("\t{instruction}\n"), Arch::Sm75, 74).is_ok(), "{instruction}");
         }
     }
+
+    #[test]
+    fn what_is_done_another_way_assembles() {
+        let instructions = [
+            "cp.async.cg.shared.global [%r1], [%rd1], 16;",
+            "redux.sync.add.s32 %r2, %r1, -1;",
+            "redux.sync.max.u32 %r1, %r2, %r1;",
+            "min.NaN.f32 %r2, %r1, %r2;",
+            "max.f16 %rs1, %rs2, %rs1;",
+            "min.f16x2 %r1, %r1, %r2;",
+        ];
+        let new = format!(
+            ".version 7.8\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 to)\n{{\n\
+             .reg .b16 %rs<3>;\n.reg .b32 %r<3>;\n.reg .b64 %rd<3>;\nld.param.u64 %rd1, [to];\n\
+             ld.global.v2.u32 {{%r1, %r2}}, [%rd1];\nmov.b32 {{%rs1, %rs2}}, %r2;\n{}\n\
+             st.global.u32 [%rd1], %r1;\nst.global.u16 [%rd1+4], %rs1;\nret;\n}}\n",
+            instructions.join("\n")
+        );
+        let root = tempfile::tempdir().unwrap();
+        let [ptx, cubin] = ["k.ptx", "k.cubin"].map(|name| root.path().join(name));
+        let target = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/ptxas");
+        let Some(ptxas) = crate::ptxas::find(&[target.into()]) else {
+            eprintln!("skipped: no ptxas");
+            return;
+        };
+        for arch in [Arch::Sm75, Arch::Sm80] {
+            std::fs::write(&ptx, derive(&new, arch, 78).unwrap()).unwrap();
+            let report = crate::ptxas::assemble(&ptxas, &ptx, arch, &cubin).unwrap();
+            assert_eq!(report.len(), 1, "{arch}");
+        }
+    }
 }
