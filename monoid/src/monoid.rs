@@ -161,19 +161,7 @@ pub trait Monoid: Plain {
         index: u64,
         stride: u64,
     ) -> [Self::Acc; V] {
-        let first = lanes.is_none() as usize;
-        let mut lanes =
-            lanes.unwrap_or_else(|| core::array::from_fn(|i| self.lift(rows[0][i], index + i as u64)));
-        let mut u = first;
-        while u < U {
-            let mut i = 0;
-            while i < V {
-                lanes[i] = self.push(lanes[i], rows[u][i], index + u as u64 * stride + i as u64);
-                i += 1;
-            }
-            u += 1;
-        }
-        lanes
+        row_by_row(self, lanes, rows, index, stride)
     }
 
     /// The value of items that lie side by side, all of some vectors, of which `index` is the position of the first.
@@ -186,13 +174,7 @@ pub trait Monoid: Plain {
         vectors: [[Self::Item; V]; U],
         index: u64,
     ) -> Self::Acc {
-        let mut acc = self.lift(vectors[0][0], index);
-        let mut i = 1;
-        while i < U * V {
-            acc = self.push(acc, vectors[i / V][i % V], index + i as u64);
-            i += 1;
-        }
-        acc
+        one_by_one(self, vectors, index)
     }
 
     /// The value of some neighbouring items, at least one, of which `index` is the position of the first.
@@ -246,6 +228,45 @@ pub trait Monoid: Plain {
     }
 }
 
+/// Takes rows of items into lanes: the first item of an empty lane is lifted, the others are pushed.
+#[inline(always)]
+pub(crate) fn row_by_row<Op: Monoid, const V: usize, const U: usize>(
+    op: &Op,
+    lanes: Option<[Op::Acc; V]>,
+    rows: [[Op::Item; V]; U],
+    index: u64,
+    stride: u64,
+) -> [Op::Acc; V] {
+    let first = lanes.is_none() as usize;
+    let mut lanes = lanes.unwrap_or_else(|| core::array::from_fn(|i| op.lift(rows[0][i], index + i as u64)));
+    let mut u = first;
+    while u < U {
+        let mut i = 0;
+        while i < V {
+            lanes[i] = op.push(lanes[i], rows[u][i], index + u as u64 * stride + i as u64);
+            i += 1;
+        }
+        u += 1;
+    }
+    lanes
+}
+
+/// The value of items that lie side by side: the first is lifted, the others are pushed.
+#[inline(always)]
+pub(crate) fn one_by_one<Op: Monoid, const V: usize, const U: usize>(
+    op: &Op,
+    vectors: [[Op::Item; V]; U],
+    index: u64,
+) -> Op::Acc {
+    let mut acc = op.lift(vectors[0][0], index);
+    let mut i = 1;
+    while i < U * V {
+        acc = op.push(acc, vectors[i / V][i % V], index + i as u64);
+        i += 1;
+    }
+    acc
+}
+
 /// How accumulators of 4 or 8 bytes are gathered by atomic updates ([`Monoid::ATOMIC`]).
 ///
 /// All but [`No`](Atomic::No) promise that the identity is neutral, as [`NeutralIdentity`] says, and that, finished, it is what a
@@ -281,6 +302,17 @@ impl Atomic {
 ///
 /// No reduction needs this; [`IgnoreNan`](crate::IgnoreNan) does.
 pub trait NeutralIdentity: Monoid {
+    /// [`push`](Monoid::push) of an item that is not a NaN; what is there already if it is. Finished, it has the bits of the
+    /// default.
+    #[inline(always)]
+    fn push_number(&self, acc: Self::Acc, item: Self::Item, index: u64) -> Self::Acc
+    where
+        Self::Item: MaybeNan,
+    {
+        let pushed = self.push(acc, item, index);
+        if item.is_nan_value() { acc } else { pushed }
+    }
+
     /// [`fold_vectors`](Monoid::fold_vectors) of those items that are not NaNs; the identity if all are. Finished, it has the bits
     /// of the default.
     #[inline(always)]

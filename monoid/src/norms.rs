@@ -4,8 +4,9 @@ use half::{bf16, f16};
 use num_complex::Complex;
 
 use crate::{
-    DoubleDouble, Element, Float, GivesIdentity, Integer, Monoid, NeutralIdentity, Number, Plain,
-    SumAccumulator, accumulator::two_products, fingerprint, fused::Parts2, math, ops::operator,
+    DoubleDouble, Element, Float, GivesIdentity, Integer, MaybeNan, Monoid, NeutralIdentity, Number, Plain,
+    SumAccumulator, accumulator::two_products, fingerprint, fused::Parts2, math, monoid::row_by_row,
+    number::words_of_bytes, ops::operator,
 };
 
 /// What a sum over items is made of: how one item comes in, how sums merge, what comes out.
@@ -24,10 +25,27 @@ pub trait Summed<Of>: Plain {
     fn lift(item: Self) -> Self::Acc;
     /// Adds one item.
     fn push(acc: Self::Acc, item: Self) -> Self::Acc;
+    /// Adds one item, unless it is a NaN.
+    #[inline(always)]
+    fn push_number(acc: Self::Acc, item: Self) -> Self::Acc
+    where
+        Self: MaybeNan,
+    {
+        let pushed = Self::push(acc, item);
+        if item.is_nan_value() { acc } else { pushed }
+    }
     /// Adds a sum that stood to the right.
     fn merge(left: Self::Acc, right: Self::Acc) -> Self::Acc;
     /// Rounds.
     fn finish(acc: Self::Acc) -> Self::Output;
+    /// Takes rows of items into lanes, as [`Monoid::fold_rows`], if there is a faster way.
+    #[inline(always)]
+    fn rows_at_once<const V: usize, const U: usize>(
+        _lanes: Option<[Self::Acc; V]>,
+        _rows: [[Self; V]; U],
+    ) -> Option<[Self::Acc; V]> {
+        None
+    }
     /// Several items.
     #[inline(always)]
     fn lift_many<const N: usize>(items: [Self; N]) -> Self::Acc {
@@ -77,7 +95,15 @@ macro_rules! summed {
                 T::finish(acc)
             }
         }
-        impl<T: Summed<$of>> NeutralIdentity for $name<T> {}
+        impl<T: Summed<$of>> NeutralIdentity for $name<T> {
+            #[inline(always)]
+            fn push_number(&self, acc: T::Acc, item: T, _index: u64) -> T::Acc
+            where
+                T: MaybeNan,
+            {
+                T::push_number(acc, item)
+            }
+        }
     )*};
 }
 
@@ -199,6 +225,20 @@ where
         <[T; 2]>::push(acc, item.get().into())
     }
     #[inline(always)]
+    fn fold_rows<const V: usize, const U: usize>(
+        &self,
+        lanes: Option<[Self::Acc; V]>,
+        rows: [[Parts2<T, T>; V]; U],
+        index: u64,
+        stride: u64,
+    ) -> [Self::Acc; V] {
+        let pairs = rows.map(|row| row.map(|item| item.get().into()));
+        match <[T; 2]>::rows_at_once(lanes, pairs) {
+            Some(lanes) => lanes,
+            None => row_by_row(self, lanes, rows, index, stride),
+        }
+    }
+    #[inline(always)]
     fn fold_many<const N: usize>(&self, items: [Parts2<T, T>; N], _index: u64) -> Self::Acc {
         <[T; 2]>::lift_many(items.map(|item| item.get().into()))
     }
@@ -286,16 +326,6 @@ fn magnitudes_of_bytes(word: u32) -> u32 {
     (word ^ (negative * 0xff)) + negative
 }
 
-/// Four items of a byte each as words: for no other items, nor any other number of them.
-#[inline(always)]
-fn words_of_bytes<T: Plain, const N: usize>(items: [T; N]) -> Option<impl Iterator<Item = u32>> {
-    let word = move |i: usize| {
-        // SAFETY: four items are four bytes.
-        unsafe { core::mem::transmute_copy(&[items[i], items[i + 1], items[i + 2], items[i + 3]]) }
-    };
-    (size_of::<T>() == 1 && N.is_multiple_of(4) && N <= 256).then(|| (0..N).step_by(4).map(word))
-}
-
 /// The sum of the distances from 0 of signed bytes.
 #[inline(always)]
 fn sum_of_magnitudes<T: Plain, const N: usize>(items: [T; N]) -> Option<u32> {
@@ -314,7 +344,7 @@ fn greatest_magnitude<T: Plain, const N: usize>(items: [T; N]) -> Option<u32> {
 
 /// The sum of products of pairs of bytes: on a GPU four at a time.
 #[inline(always)]
-fn sum_of_products<T: Plain, const N: usize>(_pairs: [[T; 2]; N], _signed: bool) -> Option<i32> {
+pub(crate) fn sum_of_products<T: Plain, const N: usize>(_pairs: [[T; 2]; N], _signed: bool) -> Option<i32> {
     #[cfg(target_arch = "nvptx64")]
     {
         let a = words_of_bytes(_pairs.map(|[a, _]| a))?;
@@ -331,20 +361,26 @@ fn one_by_one<T, const N: usize>(_: [T; N]) -> Option<u32> {
     None
 }
 
+/// A product in 64 bits. On a GPU one of 32 bits takes fewer instructions, where it fits.
+macro_rules! wide_product {
+    ($type:ty, $wide:ty, $a:expr, $b:expr) => {
+        match (size_of::<$type>() <= 2, <$type>::MIN == 0) {
+            (true, true) => ($a as u32).wrapping_mul($b as u32) as $wide,
+            (true, false) => ($a as i32).wrapping_mul($b as i32) as $wide,
+            (false, _) => ($a as $wide).wrapping_mul($b as $wide),
+        }
+    };
+}
+
 macro_rules! integers {
     ($($type:ident $wide:ident $byte:expr, $short:expr;)*) => {$(
-        wrapping!($type, Squares, u64, u64, $byte, one_by_one, |x: $type| {
-            let wide = x as $wide;
-            wide.wrapping_mul(wide) as u64
-        });
+        wrapping!($type, Squares, u64, u64, $byte, one_by_one, |x: $type| wide_product!($type, $wide, x, x) as u64);
         wrapping!($type, Magnitudes, u64, u64, $short, |items| {
             if <$type>::MIN == 0 { None } else { sum_of_magnitudes(items) }
         }, |x: $type| Integer::magnitude_u64(x));
         wrapping!([$type; 2], Products, $wide, $wide, $byte, |items| {
             sum_of_products(items, <$type>::MIN != 0)
-        }, |[a, b]: [$type; 2]| {
-            (a as $wide).wrapping_mul(b as $wide)
-        });
+        }, |[a, b]: [$type; 2]| wide_product!($type, $wide, a, b));
         impl Summed<GreatestMagnitude> for $type {
             type Acc = <$type as Integer>::Unsigned;
             type Output = Self::Acc;
@@ -475,7 +511,7 @@ rounded_roots!(i64, u64);
 
 /// Sums in `f64` of a function of the item, which is exact there.
 macro_rules! in_f64 {
-    ($type:ty, $of:ident, $output:ty, $value:expr, $finish:expr) => {
+    ($type:ty, $of:ident, $output:ty, $value:expr, $finish:expr $(, rows $rows:ident)?) => {
         impl Summed<$of> for $type {
             type Acc = f64;
             type Output = $output;
@@ -497,6 +533,15 @@ macro_rules! in_f64 {
             fn finish(acc: f64) -> $output {
                 $finish(acc)
             }
+            $(
+                #[inline(always)]
+                fn rows_at_once<const V: usize, const U: usize>(
+                    lanes: Option<[f64; V]>,
+                    rows: [[$type; V]; U],
+                ) -> Option<[f64; V]> {
+                    $rows(lanes, rows)
+                }
+            )?
         }
     };
 }
@@ -550,7 +595,7 @@ macro_rules! greatest {
             }
             #[inline(always)]
             fn lift_many<const N: usize>(items: [$type; N]) -> $acc {
-                Element::greatest_of(items.map($value))
+                Element::greatest_of([items.map($value)])
             }
             #[inline(always)]
             fn finish(acc: $acc) -> $output {
@@ -569,18 +614,18 @@ greatest! {
 }
 
 macro_rules! narrow_floats {
-    ($($type:ty, $product:expr;)*) => {$(
+    ($($type:ty, $product:expr $(, rows $rows:ident)?;)*) => {$(
         in_f64!($type, Squares, $type, |x: $type| $product(x, x), Float::of_f64);
         in_f64!($type, Magnitudes, $type, |x: $type| Float::to_f64(x).abs(), Float::of_f64);
         in_f64!($type, SquaresUnderRoot, $type, |x: $type| $product(x, x), |acc| {
             Float::of_f64(math::sqrt(acc))
         });
-        in_f64!([$type; 2], Products, $type, |[a, b]: [$type; 2]| $product(a, b), Float::of_f64);
+        in_f64!([$type; 2], Products, $type, |[a, b]: [$type; 2]| $product(a, b), Float::of_f64 $(, rows $rows)?);
     )*};
 }
 narrow_floats! {
     f16, product_of_f16;
-    bf16, |a: bf16, b: bf16| Float::to_f64(a) * Float::to_f64(b);
+    bf16, |a: bf16, b: bf16| Float::to_f64(a) * Float::to_f64(b), rows products_in_f32;
     f32, |a: f32, b: f32| a as f64 * b as f64;
 }
 
@@ -591,6 +636,49 @@ fn product_of_f16(a: f16, b: f16) -> f64 {
     return (math::f16_to_f32(a.to_bits()) * math::f16_to_f32(b.to_bits())) as f64;
     #[cfg(not(target_arch = "nvptx64"))]
     return Float::to_f64(a) * Float::to_f64(b);
+}
+
+/// As many rows of pairs as a GPU's thread reads at once, into lanes: a few at a time whose products `f32` holds, if it does. That
+/// takes half the conversions, which are what there is little of.
+#[inline(always)]
+fn products_in_f32<const V: usize, const U: usize>(
+    lanes: Option<[f64; V]>,
+    rows: [[[bf16; 2]; V]; U],
+) -> Option<[f64; V]> {
+    const ROWS: usize = 16;
+    const FEW: usize = 4;
+    if U < ROWS {
+        return None;
+    }
+    let exact = |[a, b]: [bf16; 2]| Float::to_f64(a) * Float::to_f64(b);
+    let widened = |x: bf16| f32::from_bits((x.to_bits() as u32) << 16);
+    let product = |[a, b]: [bf16; 2]| widened(a) * widened(b);
+    let mut u = lanes.is_none() as usize;
+    let mut lanes = lanes.unwrap_or_else(|| core::array::from_fn(|i| exact(rows[0][i])));
+    while u < U {
+        // Eight bits times eight are exact, but for products under the least normal number or over the greatest.
+        let end = if u + FEW < U { u + FEW } else { U };
+        let (mut worst, mut k) = (0, u * V);
+        while k < end * V {
+            worst = (product(rows[k / V][k % V]).to_bits() << 1).wrapping_sub(0x0100_0000).max(worst);
+            k += 1;
+        }
+        let few = worst < 0xfe00_0000;
+        let mut k = u * V;
+        if few {
+            while k < end * V {
+                lanes[k % V] += product(rows[k / V][k % V]) as f64;
+                k += 1;
+            }
+        } else {
+            while k < end * V {
+                lanes[k % V] += exact(rows[k / V][k % V]);
+                k += 1;
+            }
+        }
+        u = end;
+    }
+    Some(lanes)
 }
 
 in_double_double!(f64, Squares, f64, |acc: DoubleDouble, x| acc.plus_square(x), DoubleDouble::rounded);
@@ -647,11 +735,14 @@ unsafe impl Plain for ScaledSquares {
 impl ScaledSquares {
     const ZERO: Self = ScaledSquares { middle: DoubleDouble { hi: 0.0, lo: 0.0 }, huge: 0.0, tiny: 0.0 };
 
+    /// Adds a square. A NaN goes in the middle; or, of `NUMBERS` alone, a zero, which changes no bit there.
     #[inline(always)]
-    fn push(self, x: f64) -> Self {
+    fn push<const NUMBERS: bool>(self, x: f64) -> Self {
         let magnitude = x.abs();
         let (huge, tiny) = (magnitude > math::HUGE, magnitude < math::TINY);
-        let middle = if huge | tiny { 0.0 } else { magnitude };
+        // An infinity, which the bits do not tell from a NaN here, is huge.
+        let none = NUMBERS && (magnitude.to_bits() >> 32) as u32 >= 0x7ff0_0000;
+        let middle = if huge | tiny | none { 0.0 } else { magnitude };
         let down = if huge { magnitude * math::DOWN } else { 0.0 };
         let up = if tiny { magnitude * math::UP } else { 0.0 };
         ScaledSquares {
@@ -688,7 +779,7 @@ impl ScaledSquares {
 }
 
 macro_rules! scaled_roots {
-    ($($type:ty, $push:expr;)*) => {$(
+    ($($type:ty, $push:expr $(, numbers $push_number:expr)?;)*) => {$(
         impl Summed<SquaresUnderRoot> for $type {
             type Acc = ScaledSquares;
             type Output = f64;
@@ -702,6 +793,12 @@ macro_rules! scaled_roots {
             fn push(acc: ScaledSquares, item: $type) -> ScaledSquares {
                 $push(acc, item)
             }
+            $(
+                #[inline(always)]
+                fn push_number(acc: ScaledSquares, item: $type) -> ScaledSquares {
+                    $push_number(acc, item)
+                }
+            )?
             #[inline(always)]
             fn merge(left: ScaledSquares, right: ScaledSquares) -> ScaledSquares {
                 left.plus_sum(right)
@@ -714,8 +811,8 @@ macro_rules! scaled_roots {
     )*};
 }
 scaled_roots! {
-    f64, ScaledSquares::push;
-    Complex<f64>, |acc: ScaledSquares, z: Complex<f64>| acc.push(z.re).push(z.im);
+    f64, ScaledSquares::push::<false>, numbers ScaledSquares::push::<true>;
+    Complex<f64>, |acc: ScaledSquares, z: Complex<f64>| acc.push::<false>(z.re).push::<false>(z.im);
 }
 
 /// Products of complex numbers, not conjugated.
