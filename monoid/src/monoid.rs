@@ -161,7 +161,19 @@ pub trait Monoid: Plain {
         index: u64,
         stride: u64,
     ) -> [Self::Acc; V] {
-        row_by_row(self, lanes, rows, index, stride)
+        let first = lanes.is_none() as usize;
+        let mut lanes =
+            lanes.unwrap_or_else(|| core::array::from_fn(|i| self.lift(rows[0][i], index + i as u64)));
+        let mut u = first;
+        while u < U {
+            let mut i = 0;
+            while i < V {
+                lanes[i] = self.push(lanes[i], rows[u][i], index + u as u64 * stride + i as u64);
+                i += 1;
+            }
+            u += 1;
+        }
+        lanes
     }
 
     /// The value of items that lie side by side, all of some vectors, of which `index` is the position of the first.
@@ -174,7 +186,7 @@ pub trait Monoid: Plain {
         vectors: [[Self::Item; V]; U],
         index: u64,
     ) -> Self::Acc {
-        one_by_one(self, vectors, index)
+        item_by_item(self, vectors, index)
     }
 
     /// The value of some neighbouring items, at least one, of which `index` is the position of the first.
@@ -228,32 +240,9 @@ pub trait Monoid: Plain {
     }
 }
 
-/// Takes rows of items into lanes: the first item of an empty lane is lifted, the others are pushed.
-#[inline(always)]
-pub(crate) fn row_by_row<Op: Monoid, const V: usize, const U: usize>(
-    op: &Op,
-    lanes: Option<[Op::Acc; V]>,
-    rows: [[Op::Item; V]; U],
-    index: u64,
-    stride: u64,
-) -> [Op::Acc; V] {
-    let first = lanes.is_none() as usize;
-    let mut lanes = lanes.unwrap_or_else(|| core::array::from_fn(|i| op.lift(rows[0][i], index + i as u64)));
-    let mut u = first;
-    while u < U {
-        let mut i = 0;
-        while i < V {
-            lanes[i] = op.push(lanes[i], rows[u][i], index + u as u64 * stride + i as u64);
-            i += 1;
-        }
-        u += 1;
-    }
-    lanes
-}
-
 /// The value of items that lie side by side: the first is lifted, the others are pushed.
 #[inline(always)]
-pub(crate) fn one_by_one<Op: Monoid, const V: usize, const U: usize>(
+pub(crate) fn item_by_item<Op: Monoid, const V: usize, const U: usize>(
     op: &Op,
     vectors: [[Op::Item; V]; U],
     index: u64,

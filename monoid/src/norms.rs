@@ -5,8 +5,8 @@ use num_complex::Complex;
 
 use crate::{
     DoubleDouble, Element, Float, GivesIdentity, Integer, MaybeNan, Monoid, NeutralIdentity, Number, Plain,
-    SumAccumulator, accumulator::two_products, fingerprint, fused::Parts2, math, monoid::row_by_row,
-    number::words_of_bytes, ops::operator,
+    SumAccumulator, accumulator::two_products, fingerprint, fused::Parts2, math, number::words_of_bytes,
+    ops::operator,
 };
 
 /// What a sum over items is made of: how one item comes in, how sums merge, what comes out.
@@ -38,14 +38,6 @@ pub trait Summed<Of>: Plain {
     fn merge(left: Self::Acc, right: Self::Acc) -> Self::Acc;
     /// Rounds.
     fn finish(acc: Self::Acc) -> Self::Output;
-    /// Takes rows of items into lanes, as [`Monoid::fold_rows`], if there is a faster way.
-    #[inline(always)]
-    fn rows_at_once<const V: usize, const U: usize>(
-        _lanes: Option<[Self::Acc; V]>,
-        _rows: [[Self; V]; U],
-    ) -> Option<[Self::Acc; V]> {
-        None
-    }
     /// Several items.
     #[inline(always)]
     fn lift_many<const N: usize>(items: [Self; N]) -> Self::Acc {
@@ -223,20 +215,6 @@ where
     #[inline(always)]
     fn push(&self, acc: Self::Acc, item: Parts2<T, T>, _index: u64) -> Self::Acc {
         <[T; 2]>::push(acc, item.get().into())
-    }
-    #[inline(always)]
-    fn fold_rows<const V: usize, const U: usize>(
-        &self,
-        lanes: Option<[Self::Acc; V]>,
-        rows: [[Parts2<T, T>; V]; U],
-        index: u64,
-        stride: u64,
-    ) -> [Self::Acc; V] {
-        let pairs = rows.map(|row| row.map(|item| item.get().into()));
-        match <[T; 2]>::rows_at_once(lanes, pairs) {
-            Some(lanes) => lanes,
-            None => row_by_row(self, lanes, rows, index, stride),
-        }
     }
     #[inline(always)]
     fn fold_many<const N: usize>(&self, items: [Parts2<T, T>; N], _index: u64) -> Self::Acc {
@@ -511,7 +489,7 @@ rounded_roots!(i64, u64);
 
 /// Sums in `f64` of a function of the item, which is exact there.
 macro_rules! in_f64 {
-    ($type:ty, $of:ident, $output:ty, $value:expr, $finish:expr $(, rows $rows:ident)?) => {
+    ($type:ty, $of:ident, $output:ty, $value:expr, $finish:expr) => {
         impl Summed<$of> for $type {
             type Acc = f64;
             type Output = $output;
@@ -533,15 +511,6 @@ macro_rules! in_f64 {
             fn finish(acc: f64) -> $output {
                 $finish(acc)
             }
-            $(
-                #[inline(always)]
-                fn rows_at_once<const V: usize, const U: usize>(
-                    lanes: Option<[f64; V]>,
-                    rows: [[$type; V]; U],
-                ) -> Option<[f64; V]> {
-                    $rows(lanes, rows)
-                }
-            )?
         }
     };
 }
@@ -614,18 +583,18 @@ greatest! {
 }
 
 macro_rules! narrow_floats {
-    ($($type:ty, $product:expr $(, rows $rows:ident)?;)*) => {$(
+    ($($type:ty, $product:expr;)*) => {$(
         in_f64!($type, Squares, $type, |x: $type| $product(x, x), Float::of_f64);
         in_f64!($type, Magnitudes, $type, |x: $type| Float::to_f64(x).abs(), Float::of_f64);
         in_f64!($type, SquaresUnderRoot, $type, |x: $type| $product(x, x), |acc| {
             Float::of_f64(math::sqrt(acc))
         });
-        in_f64!([$type; 2], Products, $type, |[a, b]: [$type; 2]| $product(a, b), Float::of_f64 $(, rows $rows)?);
+        in_f64!([$type; 2], Products, $type, |[a, b]: [$type; 2]| $product(a, b), Float::of_f64);
     )*};
 }
 narrow_floats! {
     f16, product_of_f16;
-    bf16, |a: bf16, b: bf16| Float::to_f64(a) * Float::to_f64(b), rows products_in_f32;
+    bf16, |a: bf16, b: bf16| Float::to_f64(a) * Float::to_f64(b);
     f32, |a: f32, b: f32| a as f64 * b as f64;
 }
 
@@ -636,49 +605,6 @@ fn product_of_f16(a: f16, b: f16) -> f64 {
     return (math::f16_to_f32(a.to_bits()) * math::f16_to_f32(b.to_bits())) as f64;
     #[cfg(not(target_arch = "nvptx64"))]
     return Float::to_f64(a) * Float::to_f64(b);
-}
-
-/// As many rows of pairs as a GPU's thread reads at once, into lanes: a few at a time whose products `f32` holds, if it does. That
-/// takes half the conversions, which are what there is little of.
-#[inline(always)]
-fn products_in_f32<const V: usize, const U: usize>(
-    lanes: Option<[f64; V]>,
-    rows: [[[bf16; 2]; V]; U],
-) -> Option<[f64; V]> {
-    const ROWS: usize = 16;
-    const FEW: usize = 4;
-    if U < ROWS {
-        return None;
-    }
-    let exact = |[a, b]: [bf16; 2]| Float::to_f64(a) * Float::to_f64(b);
-    let widened = |x: bf16| f32::from_bits((x.to_bits() as u32) << 16);
-    let product = |[a, b]: [bf16; 2]| widened(a) * widened(b);
-    let mut u = lanes.is_none() as usize;
-    let mut lanes = lanes.unwrap_or_else(|| core::array::from_fn(|i| exact(rows[0][i])));
-    while u < U {
-        // Eight bits times eight are exact, but for products under the least normal number or over the greatest.
-        let end = if u + FEW < U { u + FEW } else { U };
-        let (mut worst, mut k) = (0, u * V);
-        while k < end * V {
-            worst = (product(rows[k / V][k % V]).to_bits() << 1).wrapping_sub(0x0100_0000).max(worst);
-            k += 1;
-        }
-        let few = worst < 0xfe00_0000;
-        let mut k = u * V;
-        if few {
-            while k < end * V {
-                lanes[k % V] += product(rows[k / V][k % V]) as f64;
-                k += 1;
-            }
-        } else {
-            while k < end * V {
-                lanes[k % V] += exact(rows[k / V][k % V]);
-                k += 1;
-            }
-        }
-        u = end;
-    }
-    Some(lanes)
 }
 
 in_double_double!(f64, Squares, f64, |acc: DoubleDouble, x| acc.plus_square(x), DoubleDouble::rounded);

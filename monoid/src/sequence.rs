@@ -2,7 +2,7 @@
 
 use crate::{
     Element, Float, GivesIdentity, GivesNone, Monoid, NeutralIdentity, Plain, fingerprint,
-    monoid::one_by_one, ops::operator,
+    monoid::item_by_item, ops::operator,
 };
 
 /// The function `x -> scale * x + shift`: an item of [`Compose`].
@@ -362,7 +362,7 @@ impl<T: Plain, A: SegmentAccumulator<T>> Monoid for MaxSegmentSum<T, A> {
     }
     #[inline(always)]
     fn fold_strip<const V: usize, const U: usize>(&self, vectors: [[T; V]; U], index: u64) -> SegmentSums<A> {
-        A::of_strip(vectors).unwrap_or_else(|| one_by_one(self, vectors, index))
+        A::of_strip(vectors).unwrap_or_else(|| item_by_item(self, vectors, index))
     }
     #[inline(always)]
     fn finish(&self, acc: SegmentSums<A>) -> A::Output {

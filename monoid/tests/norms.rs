@@ -392,43 +392,6 @@ fn squares_are_taken_once() {
     assert_eq!(op.finish(op.push(acc, 5, 2)), 50);
 }
 
-/// Rows of pairs of `bf16` as a GPU's thread takes them in, some of which have products that `f32` does not hold.
-#[test]
-fn rows_of_products_of_bf16_have_the_bits_of_single_ones() {
-    const ROWS: usize = 16;
-    let op = Dot::<bf16>::new();
-    let mut random = Random(5);
-    let specials: Vec<bf16> = bf16::specials().into_iter().chain(bf16::nans()).collect();
-    for case in 0..2000 {
-        let (low, high) = [(0, 0), (-3, 3), (-66, -60), (60, 66), (-126, 127)][case % 5];
-        let mut item = || match random.below([100, 10_000][case / 5 % 2]) {
-            0 => specials[random.below(specials.len())],
-            1 => bf16::ZERO,
-            _ => bf16::from_f64(random.float(low, high)),
-        };
-        let rows: [[Parts2<bf16, bf16>; 2]; ROWS] =
-            std::array::from_fn(|_| std::array::from_fn(|_| Parts2::new(item(), item())));
-        let before: [f64; 2] = [random.float(-9, 9), random.float(-9, 9)];
-        for lanes in [None, Some(before)] {
-            let at_once = op.fold_rows(lanes, rows, 0, 2);
-            for (i, lane) in at_once.into_iter().enumerate() {
-                let mut items = rows.iter().map(|row| row[i]);
-                let mut acc = match lanes {
-                    None => op.lift(items.next().unwrap(), 0),
-                    Some(lanes) => lanes[i],
-                };
-                for pair in items {
-                    acc = op.push(acc, pair, 0);
-                }
-                assert!(
-                    lane.to_bits() == acc.to_bits() || (lane.is_nan() && acc.is_nan()),
-                    "{lane:e} {acc:e}"
-                );
-            }
-        }
-    }
-}
-
 /// Passing over a NaN leaves every bit as it is.
 #[test]
 fn what_ignores_nans_has_the_bits_of_the_others() {
