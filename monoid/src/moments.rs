@@ -7,7 +7,7 @@ use crate::{
     DoubleDouble, Float, GivesNone, Integer, Monoid, NeutralIdentity, Number, Plain, SumAccumulator,
     accumulator::two_sum,
     fingerprint, math,
-    norms::{Words, of_words, sum_of_products, unsigned_to_f64, words},
+    norms::{Words, of_words, sum_of_bytes, sum_of_squares, unsigned_to_f64, words},
     ops::operator,
 };
 
@@ -173,6 +173,9 @@ macro_rules! averaged_integers {
             #[inline(always)]
             fn lift_many<const N: usize>(items: [$short; N]) -> i64 {
                 const { assert!(N <= 1 << 15) };
+                if let Some(sum) = sum_of_bytes(items, 1, <$short>::MIN != 0) {
+                    return sum as i64;
+                }
                 let mut sum = items[0] as i32;
                 let mut i = 1;
                 while i < N {
@@ -799,8 +802,8 @@ macro_rules! short_moments {
                 let mut i = 0;
                 let signed = <$type>::MIN != 0;
                 if let (Some(few), Some(squared)) = (
-                    sum_of_products(items.map(|item| [item, 1]), signed),
-                    sum_of_products(items.map(|item| [item, item]), signed),
+                    sum_of_bytes(items, 1, signed),
+                    sum_of_squares(items, signed),
                 ) {
                     (sum, squares, i) = (few as i64, squared as u64, N);
                 } else if size_of::<$type>() <= 2 {

@@ -322,7 +322,7 @@ fn greatest_magnitude<T: Plain, const N: usize>(items: [T; N]) -> Option<u32> {
 
 /// The sum of products of pairs of bytes: on a GPU four at a time.
 #[inline(always)]
-pub(crate) fn sum_of_products<T: Plain, const N: usize>(_pairs: [[T; 2]; N], _signed: bool) -> Option<i32> {
+fn sum_of_products<T: Plain, const N: usize>(_pairs: [[T; 2]; N], _signed: bool) -> Option<i32> {
     #[cfg(target_arch = "nvptx64")]
     {
         let a = words_of_bytes(_pairs.map(|[a, _]| a))?;
@@ -333,10 +333,16 @@ pub(crate) fn sum_of_products<T: Plain, const N: usize>(_pairs: [[T; 2]; N], _si
     None
 }
 
-/// No faster way.
+/// The sum of squares of bytes: on a GPU four at a time.
 #[inline(always)]
-fn one_by_one<T, const N: usize>(_: [T; N]) -> Option<u32> {
-    None
+pub(crate) fn sum_of_squares<T: Plain, const N: usize>(items: [T; N], signed: bool) -> Option<i32> {
+    sum_of_products(items.map(|item| [item, item]), signed)
+}
+
+/// The sum of bytes, if `one` is 1: on a GPU four at a time.
+#[inline(always)]
+pub(crate) fn sum_of_bytes<T: Plain, const N: usize>(items: [T; N], one: T, signed: bool) -> Option<i32> {
+    sum_of_products(items.map(|item| [item, one]), signed)
 }
 
 /// A product in 64 bits. On a GPU one of 32 bits takes fewer instructions, where it fits.
@@ -352,7 +358,9 @@ macro_rules! wide_product {
 
 macro_rules! integers {
     ($($type:ident $wide:ident $byte:expr, $short:expr;)*) => {$(
-        wrapping!($type, Squares, u64, u64, $byte, one_by_one, |x: $type| wide_product!($type, $wide, x, x) as u64);
+        wrapping!($type, Squares, u64, u64, $byte, |items| sum_of_squares(items, <$type>::MIN != 0), |x: $type| {
+            wide_product!($type, $wide, x, x) as u64
+        });
         wrapping!($type, Magnitudes, u64, u64, $short, |items| {
             if <$type>::MIN == 0 { None } else { sum_of_magnitudes(items) }
         }, |x: $type| Integer::magnitude_u64(x));

@@ -5,6 +5,7 @@ use num_complex::Complex;
 
 use crate::{
     Atomic, DoubleDouble, Plain, ProductAccumulator, SumAccumulator, fingerprint, fused::Parts2, math,
+    norms::sum_of_bytes,
 };
 
 /// A number type with sums and products.
@@ -325,6 +326,9 @@ macro_rules! integers {
                 fn merge(self, right: $acc) -> $acc { self.wrapping_add(right) }
                 #[inline(always)]
                 fn lift_many<const N: usize>(items: [$type; N]) -> $acc {
+                    if let (4.., Some(sum)) = (size_of::<$acc>(), sum_of_bytes(items, 1, <$type>::MIN != 0)) {
+                        return sum as $acc;
+                    }
                     // A few items of up to 16 bits in 32 bits, where nothing wraps.
                     if size_of::<$type>() <= 2 && size_of::<$acc>() == 8 && N <= 256 {
                         return items.into_iter().fold(0_i32, |sum, item| sum + item as i32) as $acc;
