@@ -145,7 +145,10 @@ pub(crate) fn plus_bytes(sum: u32, word: u32) -> u32 {
     #[cfg(target_arch = "nvptx64")]
     return plus_products_of_bytes(sum as i32, word, 0x0101_0101, false) as u32;
     #[cfg(not(target_arch = "nvptx64"))]
-    word.to_le_bytes().into_iter().fold(sum, |sum, byte| sum + byte as u32)
+    {
+        let pairs = (word & 0x00ff_00ff) + (word >> 8 & 0x00ff_00ff);
+        sum + (pairs & 0xffff) + (pairs >> 16)
+    }
 }
 
 /// For [`pick_bytes`]: the sign of each half of the first word, in all its bits.

@@ -794,7 +794,7 @@ pub(crate) fn words_of_bytes<T: Plain, const N: usize>(items: [T; N]) -> Option<
     if size_of::<T>() != 1 || !N.is_multiple_of(4) || N > 256 {
         return None;
     }
-    // As numbers: of a `bool` the compiler would ask which it is.
+    // As numbers: a type with less values would have the compiler ask for one that is none.
     // SAFETY: plain data of a byte.
     let bytes = items.map(|item| unsafe { core::mem::transmute_copy::<T, u8>(&item) });
     let word = move |i: usize| u32::from_le_bytes([bytes[i], bytes[i + 1], bytes[i + 2], bytes[i + 3]]);
@@ -836,14 +836,6 @@ impl Truth for bool {
     #[inline(always)]
     fn is_true(self) -> bool {
         self
-    }
-    #[inline(always)]
-    fn count_true<const N: usize>(items: [Self; N]) -> u32 {
-        match words_of_bytes(items) {
-            // A `bool` is a byte of 0 or 1.
-            Some(words) => words.fold(0, math::plus_bytes),
-            None => items.into_iter().fold(0, |count, item| count + item as u32),
-        }
     }
 }
 
