@@ -103,8 +103,30 @@ operator! {
 }
 bitwise!(Xor, ZERO, xor);
 
+#[inline(always)]
+fn are_all_true<T: Truth, const N: usize>(items: [T; N]) -> u32 {
+    let mut all = items[0].is_true() as u32;
+    let mut i = 1;
+    while i < N {
+        all &= items[i].is_true() as u32;
+        i += 1;
+    }
+    all
+}
+
+#[inline(always)]
+fn is_any_true<T: Truth, const N: usize>(items: [T; N]) -> u32 {
+    let mut any = items[0].is_true() as u32;
+    let mut i = 1;
+    while i < N {
+        any |= items[i].is_true() as u32;
+        i += 1;
+    }
+    any
+}
+
 macro_rules! truth {
-    ($name:ident, $acc:ty, $output:ty, $identity:expr, $of:expr, $combine:expr, $finish:expr) => {
+    ($name:ident, $acc:ty, $output:ty, $identity:expr, $of:expr, $combine:expr, $of_many:expr, $finish:expr) => {
         impl<T: Truth> Monoid for $name<T> {
             type Item = T;
             type Acc = $acc;
@@ -129,13 +151,7 @@ macro_rules! truth {
             }
             #[inline(always)]
             fn fold_many<const N: usize>(&self, items: [T; N], _index: u64) -> $acc {
-                let mut acc = items[0].is_true() as u32;
-                let mut i = 1;
-                while i < N {
-                    acc = $combine(acc, items[i].is_true() as u32);
-                    i += 1;
-                }
-                $of(acc)
+                $of($of_many(items))
             }
             #[inline(always)]
             fn finish(&self, acc: $acc) -> $output {
@@ -157,7 +173,7 @@ operator! {
     /// ```
     All<T>, 33
 }
-truth!(All, u32, bool, 1, |x: u32| x, |a, b| a & b, |acc: u32| acc != 0);
+truth!(All, u32, bool, 1, |x: u32| x, |a, b| a & b, are_all_true, |acc: u32| acc != 0);
 
 operator! {
     /// Is any item true? Zero is false and everything else is true, NaNs too. False of nothing.
@@ -169,7 +185,7 @@ operator! {
     /// ```
     Any<T>, 34
 }
-truth!(Any, u32, bool, 0, |x: u32| x, |a, b| a | b, |acc: u32| acc != 0);
+truth!(Any, u32, bool, 0, |x: u32| x, |a, b| a | b, is_any_true, |acc: u32| acc != 0);
 
 operator! {
     /// How many items are true: not zero (NaNs count).
@@ -181,7 +197,7 @@ operator! {
     /// ```
     Count<T>, 35
 }
-truth!(Count, u64, u64, 0, |x: u32| x as u64, |a, b| a + b, |acc| acc);
+truth!(Count, u64, u64, 0, |x: u32| x as u64, |a, b| a + b, T::count_true, |acc| acc);
 
 /// How many items satisfy a predicate: a [`MapFn`](crate::MapFn) to `bool`, run-time parameters included.
 ///

@@ -139,6 +139,18 @@ pub(crate) fn plus_products_of_bytes(sum: i32, a: u32, b: u32, signed: bool) -> 
     unsafe { if signed { of_signed(a, b, sum) } else { of_unsigned(a, b, sum) } }
 }
 
+/// A sum plus the four bytes of a word.
+#[inline(always)]
+pub(crate) fn plus_bytes(sum: u32, word: u32) -> u32 {
+    #[cfg(target_arch = "nvptx64")]
+    return plus_products_of_bytes(sum as i32, word, 0x0101_0101, false) as u32;
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        let pairs = (word & 0x00ff_00ff) + (word >> 8 & 0x00ff_00ff);
+        sum + (pairs & 0xffff) + (pairs >> 16)
+    }
+}
+
 /// For [`pick_bytes`]: the sign of each half of the first word, in all its bits.
 pub(crate) const SIGNS_OF_HALVES: u32 = 0xbb99;
 

@@ -7,7 +7,7 @@ use crate::{
     DoubleDouble, Float, GivesNone, Integer, Monoid, NeutralIdentity, Number, Plain, SumAccumulator,
     accumulator::two_sum,
     fingerprint, math,
-    norms::{Words, of_words, unsigned_to_f64, words},
+    norms::{Words, of_words, sum_of_bytes, sum_of_squares, unsigned_to_f64, words},
     ops::operator,
 };
 
@@ -173,6 +173,9 @@ macro_rules! averaged_integers {
             #[inline(always)]
             fn lift_many<const N: usize>(items: [$short; N]) -> i64 {
                 const { assert!(N <= 1 << 15) };
+                if let Some(sum) = sum_of_bytes(items, 1, <$short>::MIN != 0) {
+                    return sum as i64;
+                }
                 let mut sum = items[0] as i32;
                 let mut i = 1;
                 while i < N {
@@ -766,7 +769,7 @@ unsafe impl Plain for ExactSums {
 
 /// Integers of up to 32 bits: exact sums in 128 bits, so any order will do.
 macro_rules! short_moments {
-    ($($type:ident, $narrow:expr;)*) => {$(
+    ($($type:ident),*) => {$(
         impl Moments for $type {
             type Acc = Counted<ExactSums>;
             type Output = f64;
@@ -792,20 +795,32 @@ macro_rules! short_moments {
             }
             #[inline(always)]
             fn lift_many<const N: usize>(items: [$type; N]) -> Self::Acc {
-                // Few sums of narrow numbers stay within 32 bits, of others within 64 (four squares of 32-bit numbers
-                // do not).
+                // Sums of few numbers of up to 16 bits, and of squares of bytes, stay within 32 bits, others within 64 (four
+                // squares of 32-bit numbers do not).
+                const { assert!(N <= 1 << 15) };
                 let (mut sum, mut squares, mut carry) = (0_i64, 0_u64, 0_u64);
                 let mut i = 0;
-                if $narrow {
-                    const { assert!(N <= 1 << 15) };
+                let signed = <$type>::MIN != 0;
+                if let (Some(few), Some(squared)) = (
+                    sum_of_bytes(items, 1, signed),
+                    sum_of_squares(items, signed),
+                ) {
+                    (sum, squares, i) = (few as i64, squared as u64, N);
+                } else if size_of::<$type>() <= 2 {
                     let (mut short_sum, mut short_squares) = (0_i32, 0_u32);
                     while i < N {
                         let item = items[i] as i32;
+                        let square = item.wrapping_mul(item) as u32;
                         short_sum += item;
-                        short_squares += (item * item) as u32;
+                        if size_of::<$type>() == 1 {
+                            short_squares += square;
+                        } else {
+                            squares += square as u64;
+                        }
                         i += 1;
                     }
-                    (sum, squares) = (short_sum as i64, short_squares as u64);
+                    sum = short_sum as i64;
+                    squares += short_squares as u64;
                 }
                 while i < N {
                     let (item, magnitude) = (items[i] as i64, items[i].magnitude_u64());
@@ -828,14 +843,7 @@ macro_rules! short_moments {
         }
     )*};
 }
-short_moments! {
-    i8, true;
-    u8, true;
-    i16, false;
-    u16, false;
-    i32, false;
-    u32, false;
-}
+short_moments!(i8, u8, i16, u16, i32, u32);
 
 /// The sum of squared deviations from the mean, of exact sums.
 ///

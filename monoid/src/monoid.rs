@@ -186,13 +186,7 @@ pub trait Monoid: Plain {
         vectors: [[Self::Item; V]; U],
         index: u64,
     ) -> Self::Acc {
-        let mut acc = self.lift(vectors[0][0], index);
-        let mut i = 1;
-        while i < U * V {
-            acc = self.push(acc, vectors[i / V][i % V], index + i as u64);
-            i += 1;
-        }
-        acc
+        item_by_item(self, vectors, index)
     }
 
     /// The value of some neighbouring items, at least one, of which `index` is the position of the first.
@@ -246,6 +240,22 @@ pub trait Monoid: Plain {
     }
 }
 
+/// The value of items that lie side by side: the first is lifted, the others are pushed.
+#[inline(always)]
+pub(crate) fn item_by_item<Op: Monoid, const V: usize, const U: usize>(
+    op: &Op,
+    vectors: [[Op::Item; V]; U],
+    index: u64,
+) -> Op::Acc {
+    let mut acc = op.lift(vectors[0][0], index);
+    let mut i = 1;
+    while i < U * V {
+        acc = op.push(acc, vectors[i / V][i % V], index + i as u64);
+        i += 1;
+    }
+    acc
+}
+
 /// How accumulators of 4 or 8 bytes are gathered by atomic updates ([`Monoid::ATOMIC`]).
 ///
 /// All but [`No`](Atomic::No) promise that the identity is neutral, as [`NeutralIdentity`] says, and that, finished, it is what a
@@ -281,6 +291,17 @@ impl Atomic {
 ///
 /// No reduction needs this; [`IgnoreNan`](crate::IgnoreNan) does.
 pub trait NeutralIdentity: Monoid {
+    /// [`push`](Monoid::push) of an item that is not a NaN; what is there already if it is. Finished, it has the bits of the
+    /// default.
+    #[inline(always)]
+    fn push_number(&self, acc: Self::Acc, item: Self::Item, index: u64) -> Self::Acc
+    where
+        Self::Item: MaybeNan,
+    {
+        let pushed = self.push(acc, item, index);
+        if item.is_nan_value() { acc } else { pushed }
+    }
+
     /// [`fold_vectors`](Monoid::fold_vectors) of those items that are not NaNs; the identity if all are. Finished, it has the bits
     /// of the default.
     #[inline(always)]

@@ -5,6 +5,7 @@ use num_complex::Complex;
 
 use crate::{
     Atomic, DoubleDouble, Plain, ProductAccumulator, SumAccumulator, fingerprint, fused::Parts2, math,
+    norms::sum_of_bytes,
 };
 
 /// A number type with sums and products.
@@ -67,39 +68,62 @@ pub trait Element: Plain {
     fn nans_in(_word: u32) -> u32 {
         0
     }
-    /// The [`minimum`](Element::minimum) of several, at least one.
+    /// The [`minimum`](Element::minimum) of some vectors of items, at least one.
     #[inline(always)]
-    fn least_of<const N: usize>(items: [Self; N]) -> Self {
-        fold_all(items, Self::minimum)
+    fn least_of<const N: usize, const U: usize>(vectors: [[Self; N]; U]) -> Self {
+        fold_all(vectors, |item| item, Self::minimum)
     }
-    /// The [`maximum`](Element::maximum) of several, at least one.
+    /// The [`maximum`](Element::maximum) of some vectors of items, at least one.
     #[inline(always)]
-    fn greatest_of<const N: usize>(items: [Self; N]) -> Self {
-        fold_all(items, Self::maximum)
+    fn greatest_of<const N: usize, const U: usize>(vectors: [[Self; N]; U]) -> Self {
+        fold_all(vectors, |item| item, Self::maximum)
     }
 }
 
 /// One after the other.
 #[inline(always)]
-fn fold_all<T: Copy, const N: usize>(items: [T; N], combine: impl Fn(T, T) -> T) -> T {
-    let mut acc = items[0];
+fn fold_all<T: Copy, K, const N: usize, const U: usize>(
+    vectors: [[T; N]; U],
+    key: impl Fn(T) -> K,
+    combine: impl Fn(K, K) -> K,
+) -> K {
+    let mut acc = key(vectors[0][0]);
     let mut i = 1;
-    while i < N {
-        acc = combine(acc, items[i]);
+    while i < U * N {
+        acc = combine(acc, key(vectors[i / N][i % N]));
         i += 1;
     }
     acc
 }
 
-/// Of items of one byte: words, each with an item on top. What lies below decides nothing but between equals.
+/// Of items of one byte: words, each with an item on top, one after the other. What lies below decides nothing but between equals.
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
-fn on_top<T: Element, const N: usize>(items: &[T; N]) -> Option<impl Iterator<Item = u32>> {
-    let top = move |i: usize| {
-        let word = (0..4).fold(0, |word, k| word | items[i / 4 * 4 + k].low_bits() << (8 * k));
-        word << (24 - 8 * (i % 4))
-    };
-    (size_of::<T>() == 1 && N.is_multiple_of(4)).then(|| (0..N).map(top))
+fn fold_tops<T: Element, K, const N: usize, const U: usize>(
+    vectors: [[T; N]; U],
+    key: impl Fn(u32) -> K,
+    combine: impl Fn(K, K) -> K,
+) -> Option<K> {
+    if size_of::<T>() != 1 || !N.is_multiple_of(4) {
+        return None;
+    }
+    let mut acc = None;
+    let mut i = 0;
+    while i < U * N {
+        let (vector, first) = (vectors[i / N], i % N);
+        let word = (0..4).fold(0, |word, k| word | vector[first + k].low_bits() << (8 * k));
+        let mut k = 0;
+        while k < 4 {
+            let top = key(word << (24 - 8 * k));
+            acc = Some(match acc {
+                Some(acc) => combine(acc, top),
+                None => top,
+            });
+            k += 1;
+        }
+        i += 4;
+    }
+    acc
 }
 
 /// What [`Element::rank`] gives: `u32` or `u64`.
@@ -179,15 +203,15 @@ pub trait Float: Element + Number {
             self.maximum(other)
         }
     }
-    /// The [`minimum_number`](Float::minimum_number) of several, at least one.
+    /// The [`minimum_number`](Float::minimum_number) of some vectors of items, at least one.
     #[inline(always)]
-    fn least_number_of<const N: usize>(items: [Self; N]) -> Self {
-        fold_all(items, Self::minimum_number)
+    fn least_number_of<const N: usize, const U: usize>(vectors: [[Self; N]; U]) -> Self {
+        fold_all(vectors, |item| item, Self::minimum_number)
     }
-    /// The [`maximum_number`](Float::maximum_number) of several, at least one.
+    /// The [`maximum_number`](Float::maximum_number) of some vectors of items, at least one.
     #[inline(always)]
-    fn greatest_number_of<const N: usize>(items: [Self; N]) -> Self {
-        fold_all(items, Self::maximum_number)
+    fn greatest_number_of<const N: usize, const U: usize>(vectors: [[Self; N]; U]) -> Self {
+        fold_all(vectors, |item| item, Self::maximum_number)
     }
 }
 
@@ -238,20 +262,28 @@ macro_rules! integers {
             }
             #[cfg(target_arch = "nvptx64")]
             #[inline(always)]
-            fn least_of<const N: usize>(items: [Self; N]) -> Self {
-                match on_top(&items) {
-                    Some(tops) if <$type>::MIN == 0 => (tops.fold(u32::MAX, u32::min) >> 24) as $type,
-                    Some(tops) => (tops.fold(i32::MAX, |a, b| a.min(b as i32)) >> 24) as $type,
-                    None => fold_all(items, Self::minimum),
+            fn least_of<const N: usize, const U: usize>(vectors: [[Self; N]; U]) -> Self {
+                let top = if <$type>::MIN == 0 {
+                    fold_tops(vectors, |top| top, u32::min).map(|top| (top >> 24) as $type)
+                } else {
+                    fold_tops(vectors, |top| top as i32, i32::min).map(|top| (top >> 24) as $type)
+                };
+                match top {
+                    Some(least) => least,
+                    None => fold_all(vectors, |item| item, Self::minimum),
                 }
             }
             #[cfg(target_arch = "nvptx64")]
             #[inline(always)]
-            fn greatest_of<const N: usize>(items: [Self; N]) -> Self {
-                match on_top(&items) {
-                    Some(tops) if <$type>::MIN == 0 => (tops.fold(0, u32::max) >> 24) as $type,
-                    Some(tops) => (tops.fold(i32::MIN, |a, b| a.max(b as i32)) >> 24) as $type,
-                    None => fold_all(items, Self::maximum),
+            fn greatest_of<const N: usize, const U: usize>(vectors: [[Self; N]; U]) -> Self {
+                let top = if <$type>::MIN == 0 {
+                    fold_tops(vectors, |top| top, u32::max).map(|top| (top >> 24) as $type)
+                } else {
+                    fold_tops(vectors, |top| top as i32, i32::max).map(|top| (top >> 24) as $type)
+                };
+                match top {
+                    Some(greatest) => greatest,
+                    None => fold_all(vectors, |item| item, Self::maximum),
                 }
             }
         }
@@ -294,6 +326,9 @@ macro_rules! integers {
                 fn merge(self, right: $acc) -> $acc { self.wrapping_add(right) }
                 #[inline(always)]
                 fn lift_many<const N: usize>(items: [$type; N]) -> $acc {
+                    if let (4.., Some(sum)) = (size_of::<$acc>(), sum_of_bytes(items, 1, <$type>::MIN != 0)) {
+                        return sum as $acc;
+                    }
                     // A few items of up to 16 bits in 32 bits, where nothing wraps.
                     if size_of::<$type>() <= 2 && size_of::<$acc>() == 8 && N <= 256 {
                         return items.into_iter().fold(0_i32, |sum, item| sum + item as i32) as $acc;
@@ -456,12 +491,12 @@ macro_rules! float {
                     math::pick_bytes(beyond, 0, math::SIGNS_OF_HALVES)
                 }
                 #[inline(always)]
-                fn least_of<const N: usize>(items: [Self; N]) -> Self {
-                    $type::from_bits(Halves::of(items.map($type::to_bits)).least($infinity))
+                fn least_of<const N: usize, const U: usize>(vectors: [[Self; N]; U]) -> Self {
+                    $type::from_bits(Halves::of(vectors, $type::to_bits).least($infinity))
                 }
                 #[inline(always)]
-                fn greatest_of<const N: usize>(items: [Self; N]) -> Self {
-                    $type::from_bits(Halves::of(items.map($type::to_bits)).greatest($infinity))
+                fn greatest_of<const N: usize, const U: usize>(vectors: [[Self; N]; U]) -> Self {
+                    $type::from_bits(Halves::of(vectors, $type::to_bits).greatest($infinity))
                 }
             )?
         }
@@ -494,30 +529,34 @@ macro_rules! float {
                 }
             )?
             $(
+                #[cfg(target_arch = "nvptx64")]
                 #[inline(always)]
-                fn least_number_of<const N: usize>(items: [Self; N]) -> Self {
-                    #[cfg(target_arch = "nvptx64")]
-                    if true {
-                        return Half::narrowed(fold_all(items.map(Half::widened), math::least_number_f32));
-                    }
+                fn least_number_of<const N: usize, const U: usize>(vectors: [[Self; N]; U]) -> Self {
+                    Half::narrowed(fold_all(vectors, Half::widened, math::least_number_f32))
+                }
+                #[cfg(target_arch = "nvptx64")]
+                #[inline(always)]
+                fn greatest_number_of<const N: usize, const U: usize>(vectors: [[Self; N]; U]) -> Self {
+                    Half::narrowed(fold_all(vectors, Half::widened, math::greatest_number_f32))
+                }
+                #[cfg(not(target_arch = "nvptx64"))]
+                #[inline(always)]
+                fn least_number_of<const N: usize, const U: usize>(vectors: [[Self; N]; U]) -> Self {
                     let key = |x: $type| {
                         let key = half_key(x.to_bits());
                         if key >= !$infinity { key } else { i32::MAX }
                     };
-                    let least = fold_all(items.map(key), Ord::min);
+                    let least = fold_all(vectors, key, Ord::min);
                     if least > $infinity { Self::NAN } else { $type::from_bits(half_of_key(least)) }
                 }
+                #[cfg(not(target_arch = "nvptx64"))]
                 #[inline(always)]
-                fn greatest_number_of<const N: usize>(items: [Self; N]) -> Self {
-                    #[cfg(target_arch = "nvptx64")]
-                    if true {
-                        return Half::narrowed(fold_all(items.map(Half::widened), math::greatest_number_f32));
-                    }
+                fn greatest_number_of<const N: usize, const U: usize>(vectors: [[Self; N]; U]) -> Self {
                     let key = |x: $type| {
                         let key = half_key(x.to_bits());
                         if key <= $infinity { key } else { i32::MIN }
                     };
-                    let greatest = fold_all(items.map(key), Ord::max);
+                    let greatest = fold_all(vectors, key, Ord::max);
                     if greatest < !$infinity { Self::NAN } else { $type::from_bits(half_of_key(greatest)) }
                 }
             )?
@@ -608,7 +647,7 @@ struct Halves {
 
 impl Halves {
     #[inline(always)]
-    fn of<const N: usize>(bits: [u16; N]) -> Self {
+    fn of<T: Copy, const N: usize, const U: usize>(vectors: [[T; N]; U], bits: impl Fn(T) -> u16) -> Self {
         let (mut high, mut low, mut top) = (i32::MIN, i32::MAX, 0);
         // In the upper halves of words. What is in the lower half decides nothing but between equals.
         let mut take = |word: u32| {
@@ -616,15 +655,16 @@ impl Halves {
             low = low.min(word as i32);
             top = top.max(word);
         };
+        let bits = |i: usize| bits(vectors[i / N][i % N]) as u32;
         let mut i = 0;
-        while i + 1 < N {
-            let word = bits[i] as u32 | (bits[i + 1] as u32) << 16;
+        while i + 1 < U * N {
+            let word = bits(i) | bits(i + 1) << 16;
             take(word << 16);
             take(word);
             i += 2;
         }
-        if i < N {
-            take((bits[i] as u32) << 16);
+        if i < U * N {
+            take(bits(i) << 16);
         }
         Halves { high: high >> 16, low: low >> 16, top: (top >> 16) as i32 }
     }
@@ -647,6 +687,7 @@ impl Halves {
 }
 
 /// A number that is greater for greater floats of 16 bits; beyond those of the infinities, of NaNs. Its own inverse.
+#[cfg(not(target_arch = "nvptx64"))]
 #[inline(always)]
 fn half_key(bits: u16) -> i32 {
     let bits = bits as i16 as i32;
@@ -654,6 +695,7 @@ fn half_key(bits: u16) -> i32 {
 }
 
 /// The bits of such a number.
+#[cfg(not(target_arch = "nvptx64"))]
 #[inline(always)]
 fn half_of_key(key: i32) -> u16 {
     half_key(key as u16) as u16
@@ -728,6 +770,35 @@ fn half_of_f64<const M: u32>(value: f64) -> u16 {
 pub trait Truth: Plain {
     /// Is it true?
     fn is_true(self) -> bool;
+    /// How many of some are.
+    #[inline(always)]
+    fn count_true<const N: usize>(items: [Self; N]) -> u32 {
+        let (mut count, mut i) = (0, 0);
+        while i < N {
+            count += items[i].is_true() as u32;
+            i += 1;
+        }
+        count
+    }
+}
+
+/// A word with the uppermost bit of each byte that is not zero.
+#[inline(always)]
+fn tops_of_true_bytes(word: u32) -> u32 {
+    (((word & 0x7f7f_7f7f) + 0x7f7f_7f7f) | word) & 0x8080_8080
+}
+
+/// Items of a byte each, as words of four: for no other items, nor any number of them that is not a multiple of four up to 256.
+#[inline(always)]
+pub(crate) fn words_of_bytes<T: Plain, const N: usize>(items: [T; N]) -> Option<impl Iterator<Item = u32>> {
+    if size_of::<T>() != 1 || !N.is_multiple_of(4) || N > 256 {
+        return None;
+    }
+    // As numbers: a type with less values would have the compiler ask for one that is none.
+    // SAFETY: plain data of a byte.
+    let bytes = items.map(|item| unsafe { core::mem::transmute_copy::<T, u8>(&item) });
+    let word = move |i: usize| u32::from_le_bytes([bytes[i], bytes[i + 1], bytes[i + 2], bytes[i + 3]]);
+    Some((0..N).step_by(4).map(word))
 }
 
 /// A type whose values can be NaNs, for operators that ignore those: see [`IgnoreNan`](crate::IgnoreNan).
@@ -741,6 +812,13 @@ macro_rules! truth {
         $(impl Truth for $type {
             #[inline(always)]
             fn is_true(self) -> bool { self != 0 }
+            #[inline(always)]
+            fn count_true<const N: usize>(items: [Self; N]) -> u32 {
+                match words_of_bytes(items) {
+                    Some(words) => words.map(tops_of_true_bytes).fold(0, math::plus_bytes) / 0x80,
+                    None => items.into_iter().fold(0, |count, item| count + item.is_true() as u32),
+                }
+            }
         })*
         $(impl Truth for $float {
             #[inline(always)]

@@ -169,7 +169,18 @@ macro_rules! selection {
             }
             #[inline(always)]
             fn fold_many<const N: usize>(&self, items: [T; N], _index: u64) -> T {
-                T::$of_many(items)
+                T::$of_many([items])
+            }
+            #[inline(always)]
+            fn fold_vectors<const N: usize, const U: usize>(
+                &self,
+                vectors: [[T; N]; U],
+                _count: u32,
+                _index: u64,
+                _stride: u64,
+            ) -> T {
+                // Copies of the first vector change nothing.
+                T::$of_many(vectors)
             }
             #[inline(always)]
             fn finish(&self, acc: T) -> T {

@@ -47,7 +47,18 @@ macro_rules! extent {
             }
             #[inline(always)]
             fn fold_many<const N: usize>(&self, items: [T; N], _index: u64) -> Extent<T> {
-                Extent { min: T::$least(items), max: T::$greatest(items) }
+                Extent { min: T::$least([items]), max: T::$greatest([items]) }
+            }
+            #[inline(always)]
+            fn fold_vectors<const N: usize, const U: usize>(
+                &self,
+                vectors: [[T; N]; U],
+                _count: u32,
+                _index: u64,
+                _stride: u64,
+            ) -> Extent<T> {
+                // Copies of the first vector change nothing.
+                Extent { min: T::$least(vectors), max: T::$greatest(vectors) }
             }
             #[inline(always)]
             fn finish(&self, acc: Extent<T>) -> Extent<T> {
@@ -554,8 +565,7 @@ impl<Op: NeutralIdentity<Item: MaybeNan>> Monoid for IgnoreNan<Op> {
     }
     #[inline(always)]
     fn push(&self, acc: Op::Acc, item: Op::Item, index: u64) -> Op::Acc {
-        let pushed = self.0.push(acc, item, index);
-        if item.is_nan_value() { acc } else { pushed }
+        self.0.push_number(acc, item, index)
     }
     #[inline(always)]
     fn fold_many<const N: usize>(&self, items: [Op::Item; N], index: u64) -> Op::Acc {

@@ -1,7 +1,8 @@
 //! Built-in operators that the order of items matters to.
 
 use crate::{
-    Element, Float, GivesIdentity, GivesNone, Monoid, NeutralIdentity, Plain, fingerprint, ops::operator,
+    Element, Float, GivesIdentity, GivesNone, Monoid, NeutralIdentity, Plain, fingerprint,
+    monoid::item_by_item, ops::operator,
 };
 
 /// The function `x -> scale * x + shift`: an item of [`Compose`].
@@ -361,16 +362,7 @@ impl<T: Plain, A: SegmentAccumulator<T>> Monoid for MaxSegmentSum<T, A> {
     }
     #[inline(always)]
     fn fold_strip<const V: usize, const U: usize>(&self, vectors: [[T; V]; U], index: u64) -> SegmentSums<A> {
-        if let Some(sums) = A::of_strip(vectors) {
-            return sums;
-        }
-        let mut acc = self.lift(vectors[0][0], index);
-        let mut i = 1;
-        while i < U * V {
-            acc = self.push(acc, vectors[i / V][i % V], index + i as u64);
-            i += 1;
-        }
-        acc
+        A::of_strip(vectors).unwrap_or_else(|| item_by_item(self, vectors, index))
     }
     #[inline(always)]
     fn finish(&self, acc: SegmentSums<A>) -> A::Output {

@@ -1,5 +1,5 @@
 //! Operators whose order does not matter give the same bits however items come in: one by one, combined either way round, or
-//! several at once by `fold_many`, at every length that a thread loads at once.
+//! several at once by `fold_many`, at every length that a thread loads at once, and by `fold_vectors`.
 
 use std::fmt::Debug;
 
@@ -61,10 +61,30 @@ fn any_order<Op: Monoid<Output: Plain>>(op: Op, lists: &[Vec<Op::Item>]) {
     for x in lists {
         for start in (0..x.len()).step_by(7) {
             let (x, index) = (&x[start..], 1 + (start as u64) * 0x1_0000_0001);
+            if x.len() >= 12 {
+                check_vectors(&op, x, index);
+            }
             for &(n, fold_many) in lengths.iter().filter(|length| length.0 + 2 <= x.len()) {
                 check(&op, &x[..n + 2], index, fold_many);
             }
         }
+    }
+}
+
+/// Vectors that lie apart, of which the last may be a copy of the first.
+#[inline(never)]
+fn check_vectors<Op: Monoid<Output: Plain>>(op: &Op, x: &[Op::Item], index: u64) {
+    const STRIDE: usize = 4;
+    for count in 1..=3 {
+        let first = |u: usize| if u < count { u * STRIDE } else { 0 };
+        let vectors: [[Op::Item; 2]; 3] = std::array::from_fn(|u| std::array::from_fn(|i| x[first(u) + i]));
+        let at_once = op.fold_vectors(vectors, count as u32, index, STRIDE as u64);
+        let mut pushed = op.lift(x[0], index);
+        for i in (1..count * STRIDE).filter(|i| i % STRIDE < 2) {
+            pushed = op.push(pushed, x[i], index + i as u64);
+        }
+        let name = std::any::type_name::<Op>();
+        assert!(bytes(&op.finish(at_once)) == bytes(&op.finish(pushed)), "{name}: {count} vectors");
     }
 }
 
@@ -79,6 +99,7 @@ fn very_many_at_once() {
     }
     let x = &items::<u8>();
     one(ArgMax::<u8>::new(), x);
+    one(Count::<u8>::new(), x);
     one(L1::<u8>::new(), x);
     one(SumSquares::<u8>::new(), x);
     one(Variance::<u8>::default(), x);

@@ -391,3 +391,25 @@ fn squares_are_taken_once() {
     assert_eq!(op.finish(op.combine(acc, op.lift(5, 2))), 50);
     assert_eq!(op.finish(op.push(acc, 5, 2)), 50);
 }
+
+/// Passing over a NaN leaves every bit as it is.
+#[test]
+fn what_ignores_nans_has_the_bits_of_the_others() {
+    let op = IgnoreNan(L2::<f64>::new());
+    let mut random = Random(6);
+    let numbers: Vec<f64> = f64::specials().into_iter().filter(|x| x.is_finite()).collect();
+    for case in 0..500 {
+        let mut item = || match random.below(4) {
+            0 => numbers[random.below(numbers.len())],
+            _ => random.float([-1000, -3][case % 2], [1000, 3][case % 2]),
+        };
+        let x: Vec<f64> = (0..20).map(|_| item()).collect();
+        let mut with = op.lift(x[0], 0);
+        let mut without = with;
+        for (&item, nan) in x[1..].iter().zip(f64::nans().into_iter().cycle()) {
+            with = op.push(op.push(with, item, 0), nan, 0);
+            without = op.push(without, item, 0);
+        }
+        assert_eq!(crate::data::bytes(&with), crate::data::bytes(&without), "{x:?}");
+    }
+}
