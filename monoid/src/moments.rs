@@ -455,10 +455,31 @@ unsafe impl<P: Plain, F: Plain> Plain for Deviations<P, F> {
     };
 }
 
-/// Merges two sums of squared deviations of `n` and `m` items whose means are `distance` apart.
-#[inline(always)]
-fn merged(left: f64, right: f64, distance: f64, n: f64, m: f64) -> f64 {
-    left + right + distance * distance * (n * m / (n + m))
+/// What merging takes of two counts, of which none is 0. A division takes a GPU as long as all else of a merge, and merges follow
+/// each other: one serves all, to within some units in the last place.
+struct Shares {
+    /// One by the first count, by the second, and by both.
+    by: [f64; 2],
+    by_both: f64,
+    both: f64,
+    product: f64,
+}
+
+impl Shares {
+    #[inline(always)]
+    fn of(n: u64, m: u64) -> Shares {
+        let (n, m) = (n as f64, m as f64);
+        let (both, product) = (n + m, n * m);
+        // Far from the ends of the range: counts are less than 2^64.
+        let inverse = 1.0 / (product * both);
+        Shares { by: [m * both * inverse, n * both * inverse], by_both: product * inverse, both, product }
+    }
+
+    /// Merges two sums of squared deviations of items whose means are `distance` apart.
+    #[inline(always)]
+    fn merged(&self, left: f64, right: f64, distance: f64) -> f64 {
+        left + right + distance * distance * (self.product * self.by_both)
+    }
 }
 
 /// Squared deviations from the mean, of those from a pivot.
@@ -532,13 +553,13 @@ fn merge_f64(left: Acc<f64, f64>, right: Acc<f64, f64>) -> Acc<f64, f64> {
         return right;
     }
     let (a, b) = (left.acc, right.acc);
-    let (n, m) = (left.count as f64, right.count as f64);
-    let (mean_a, mean_b) = (a.first / n, b.first / m);
+    let shares = Shares::of(left.count, right.count);
+    let (mean_a, mean_b) = (a.first * shares.by[0], b.first * shares.by[1]);
     let (apart, lost) = two_sum(b.pivot, -a.pivot);
     let distance = apart + (lost + (mean_b - mean_a));
-    let squares = merged(about_mean(a.second, a.first, n), about_mean(b.second, b.first, m), distance, n, m);
-    let (pivot, lacks) = two_sum(a.pivot, mean_a + distance * (m / (n + m)));
-    let first = lacks * (n + m);
+    let squares = shares.merged(a.second - a.first * mean_a, b.second - b.first * mean_b, distance);
+    let (pivot, lacks) = two_sum(a.pivot, mean_a + distance * (right.count as f64 * shares.by_both));
+    let first = lacks * shares.both;
     Counted {
         count: left.count + right.count,
         acc: Deviations { pivot, first, second: squares + lacks * first },
@@ -737,17 +758,17 @@ fn merge_i64(left: Acc<i64, f64>, right: Acc<i64, f64>) -> Acc<i64, f64> {
         return right;
     }
     let (a, b) = (left.acc, right.acc);
-    let (n, m) = (left.count as f64, right.count as f64);
-    let (mean_a, mean_b) = (a.first / n, b.first / m);
+    let shares = Shares::of(left.count, right.count);
+    let (mean_a, mean_b) = (a.first * shares.by[0], b.first * shares.by[1]);
     let distance = difference(b.pivot, a.pivot) + (mean_b - mean_a);
-    let squares = merged(about_mean(a.second, a.first, n), about_mean(b.second, b.first, m), distance, n, m);
+    let squares = shares.merged(a.second - a.first * mean_a, b.second - b.first * mean_b, distance);
     // The mean lies between items, so that the pivot, the integer nearest to it, does not overflow but by rounding. From
     // one further off, `n` times the square of that would be taken from sums that may be much less.
-    let shift = mean_a + distance * (m / (n + m));
+    let shift = mean_a + distance * (right.count as f64 * shares.by_both);
     let whole = (shift + if shift < 0.0 { -0.5 } else { 0.5 }) as i64;
     let pivot = a.pivot.saturating_add(whole);
     let lacks = shift - difference(pivot, a.pivot);
-    let first = lacks * (n + m);
+    let first = lacks * shares.both;
     Counted {
         count: left.count + right.count,
         acc: Deviations { pivot, first, second: squares + lacks * first },
