@@ -103,12 +103,13 @@ pub const fn long_bounds<Op: Monoid>(threads: u32) -> u32 {
     }
 }
 
-/// What a reduction may keep on the stack while two large values are merged, once for a warp and a level; a `long` one too what
-/// little its way for arrays off a boundary has no registers for.
+/// What a reduction may keep on the stack while two large values are merged, once for a warp and a level, or lanes that fill half a
+/// thread's registers are; a `long` one too what little its way for arrays off a boundary has no registers for.
 pub const fn stack<Op: Monoid>(long: bool) -> u32 {
     let (acc, vector) = (size_of::<Op::Acc>(), vector_len(size_of::<Op::Item>()));
     match (Op::COMMUTATIVE, Op::ANY_ORDER) {
         _ if acc > 32 => 256,
+        (true, false) if !long && vector * acc >= 256 => 96,
         _ if !long => 0,
         (true, false) if vector * acc >= 64 => 96,
         (true, false) if size_of::<Op::Item>() == 0 && Op::AT_ONCE >= 8 => 16,
