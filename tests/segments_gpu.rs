@@ -178,6 +178,9 @@ where
         (40, 40, 40),
         // Taken as one array: 4 MiB, vectors that columns share, a last chunk that ends within one.
         (1, 35_001, 33),
+        // In tiles of columns; and so many columns of several hundred items that threads of several warps share each.
+        (2, 3_501, 333),
+        (1, 132 * vector, 16_386),
     ] {
         let items = ordinary::<Op::Item>(outer * n * inner + 1, n as u64);
         let strides = [(n * inner) as isize, inner as isize, 1];

@@ -1229,7 +1229,7 @@ macro_rules! __segment_bounds {
         $crate::export::bounds::<$op>($crate::monoid::tree::MAX_GROUPS)
     };
     ($op:ty, narrow) => {
-        $crate::export::bounds::<$op>($crate::monoid::tree::MAX_GROUPS)
+        $crate::segments::narrow::bounds::<$op>()
     };
     ($op:ty, gather) => {
         $crate::export::bounds::<$op>($crate::monoid::tree::MAX_GROUPS)
@@ -1303,7 +1303,10 @@ macro_rules! __segment_body {
                     size_of::<<$op as $crate::monoid::Monoid>::Acc>(),
                 ) as usize
             },
-        >($params)
+        >(
+            $params,
+            $crate::__accs!($op, $crate::segments::columns::few_slots::<$op>()),
+        )
     };
     ($op:ty, narrow, $params:expr) => {
         $crate::segments::narrow::narrow::<$op, { $crate::__vector!($op) }>(

@@ -338,13 +338,16 @@ fn many_columns_of_few_items() {
             (40_000, 2, 6, 0),
             (1, 7, 65_536, 0),
             (1, 37, 65_536, 0),
+            (3, 131, 21_862, 0),
+            (1, 131, 65_536, 1),
+            (1, 300, 32_768, 0),
         ] {
             let items = make(outer * n * inner + start);
             let strides = [(n * inner) as isize, inner as isize, 1];
             let layout = Layout::new(&[outer, n, inner], &strides, &[1]).unwrap();
             let reducer = engine(3).segments(op).unwrap();
             let plan = reducer.plan(&layout).unwrap();
-            assert_eq!(plan.kernel(), if inner % 2 == 0 { "columns_few" } else { "columns_short" });
+            assert_eq!(plan.kernel(), if inner % 2 == 0 { "columns_few" } else { "columns_short" }, "{plan}");
             // SAFETY: as above.
             let found = unsafe { reducer.reduce_layout(items.as_ptr().add(start), &layout) }.unwrap();
             assert!(found == defined(&op, &items, start as i64, &layout), "{plan}");
@@ -390,6 +393,10 @@ fn columns_as_one_array() {
         (1, 2050, 257, 1, 32),
         (1, 3 * 4096 + 2011, 33, 0, 16),
         (1, 33 * 4096 + 7, 2, 3, 1),
+        (1, 1501, 291, 0, 16),
+        (2, 4096 + 1033, 1023, 0, 32),
+        (1, 1023, 302, 1, 16),
+        (3, 41, 1000, 0, 1),
     ];
     flat(Grouping::<u32, true>::new(), numbers, &cases);
     flat(Grouping::<u64, true>::new(), numbers, &[(1, 4301, 35, 0, 16), (2, 700, 3, 1, 1)]);

@@ -218,7 +218,7 @@ pub unsafe fn short<Op: Monoid, const V: usize>(params: &ColumnParams<Op>) {
         let items = params.input.wrapping_offset(first as isize);
         let op = &operator(&params.op, at, true);
         // SAFETY: a column's items.
-        let acc = unsafe { column_value::<Op, V>(params, op, items) };
+        let acc = unsafe { column_value::<Op, V, SHORT_LEVELS>(params, op, items) };
         // SAFETY: one thread a column.
         unsafe { global::store(params.output.wrapping_add(at as usize), op.finish(acc)) };
     }
@@ -241,10 +241,13 @@ pub const fn abreast(item_bytes: usize, acc_bytes: usize) -> u32 {
 /// # Safety
 ///
 /// As for [`columns`], with as many threads in blocks of [`THREADS`] as there are groups of `W` neighbours (or a thread for [`least`]
-/// of them, if columns are no longer than a vector); `groups`, `chunks`, `parts` and `splits` are 1, the operator commutes, and `W`
-/// is [`abreast`], more than 1.
+/// of them, if columns are no longer than a vector); `chunks` and `splits` are 1, `parts` is as many threads as share lanes,
+/// [`FEW_LANES`] each, with so many times the threads; the operator commutes, and `W` is [`abreast`], more than 1. `slots` has [`few_slots`].
 #[inline(always)]
-pub unsafe fn few<Op: Monoid, const V: usize, const W: usize>(params: &ColumnParams<Op>) {
+pub unsafe fn few<Op: Monoid, const V: usize, const W: usize>(
+    params: &ColumnParams<Op>,
+    slots: Shared<Op::Acc>,
+) {
     grid::wait_for_previous();
     if !Op::COMMUTATIVE || W == 1 {
         return;
@@ -254,36 +257,38 @@ pub unsafe fn few<Op: Monoid, const V: usize, const W: usize>(params: &ColumnPar
     let mine = if params.n <= V as u64 { least(params.n, W) } else { 1 };
     let first = block_idx_x() as u64 * (THREADS * mine) as u64 + thread_idx_x() as u64;
     // SAFETY: the caller's promise; so many items, or at most as many.
-    let done = first >= all
-        || all >> 32 == 0
-            && unsafe {
-                match params.n {
-                    2 if V >= 2 && W == 2 => shortest::<Op, V, W, 2, 4, true>(params, a_group, all, first),
-                    2 if V >= 2 => shortest::<Op, V, W, 2, 2, true>(params, a_group, all, first),
-                    4 if V == 4 => shortest::<Op, V, W, 4, 2, true>(params, a_group, all, first),
-                    n if n <= V as u64 => shortest::<Op, V, W, V, 2, false>(params, a_group, all, first),
-                    n if V == 4 && n <= 8 => shortest::<Op, V, W, 8, 1, false>(params, a_group, all, first),
-                    n if V == 2 && n <= 4 => shortest::<Op, V, W, 4, 1, false>(params, a_group, all, first),
-                    _ => by_lanes::<Op, V, W>(params, a_group, all, first),
-                }
-            };
+    let done = all >> 32 == 0
+        && unsafe {
+            match params.n {
+                2 if V >= 2 && W == 2 => shortest::<Op, V, W, 2, 4, true>(params, a_group, all, first),
+                2 if V >= 2 => shortest::<Op, V, W, 2, 2, true>(params, a_group, all, first),
+                4 if V == 4 => shortest::<Op, V, W, 4, 2, true>(params, a_group, all, first),
+                n if n <= V as u64 => shortest::<Op, V, W, V, 2, false>(params, a_group, all, first),
+                n if V == 4 && n <= 8 => shortest::<Op, V, W, 8, 1, false>(params, a_group, all, first),
+                n if V == 2 && n <= 4 => shortest::<Op, V, W, 4, 1, false>(params, a_group, all, first),
+                _ => by_lanes::<Op, V, W>(params, slots, a_group, all, first),
+            }
+        };
     if !done {
         cold_path();
         // Column by column, each from its place on: there are few registers.
         let first = block_idx_x() as u64 * (THREADS * mine) as u64 + pinned(thread_idx_x()) as u64;
+        let (first, part) = shared_by(params.parts, first);
         let mut i = 0;
         while i < mine * W as u32 {
             nounroll();
             let at = first + (i / W as u32 * THREADS) as u64;
             let (outer, group) = divided(at, a_group, all);
             let column = group * W as u64 + (i % W as u32) as u64;
-            if at < all && column < params.inner {
+            if at < all && column < params.inner && part == 0 {
                 let from = (outer as i64).wrapping_mul(params.outer_stride).wrapping_add(column as i64);
                 let result = outer * params.inner + column;
                 let op = &operator(&params.op, result, true);
                 // SAFETY: a column's items.
-                let acc =
-                    unsafe { column_value::<Op, V>(params, op, params.input.wrapping_offset(from as isize)) };
+                let acc = unsafe {
+                    let from = params.input.wrapping_offset(from as isize);
+                    column_value::<Op, V, FEW_SHORT_LEVELS>(params, op, from)
+                };
                 // SAFETY: one thread a column.
                 unsafe { global::store(params.output.wrapping_add(result as usize), op.finish(acc)) };
             }
@@ -303,22 +308,24 @@ pub unsafe fn few<Op: Monoid, const V: usize, const W: usize>(params: &ColumnPar
 #[inline(always)]
 unsafe fn by_lanes<Op: Monoid, const V: usize, const W: usize>(
     params: &ColumnParams<Op>,
+    slots: Shared<Op::Acc>,
     a_group: u64,
     all: u64,
     at: u64,
 ) -> bool {
+    let (at, part) = shared_by(params.parts, at);
     let (result, here, items) = neighbours::<Op, W>(params, a_group, all, at);
-    if !is_whole::<Op, W>(params, items, result, here) {
-        return false;
-    }
-    let ops: [Op; W] = core::array::from_fn(|c| operator(&params.op, result + c as u64, true));
+    let (there, whole) = (at < all, is_whole::<Op, W>(params, items, result, here));
+    let ops: [Op; W] = core::array::from_fn(|c| operator(&params.op, result + c as u64, there && whole));
     let (n, lanes) = (params.n as u32, params.groups * V as u32);
+    let mine = lanes / params.parts;
+    let end = if there && whole { (part + 1) * mine } else { 0 };
     let apart = (lanes as i64).wrapping_mul(params.stride) as isize;
     // Level `k` has the value of `2^k` pairs of lanes that waits for that of as many.
     let mut levels = [[params.op.identity(); FEW_LEVELS]; W];
     let mut values = [params.op.identity(); W];
-    let mut lane = 0;
-    while lane < lanes {
+    let mut lane = part * mine;
+    while lane < end {
         nounroll();
         let mut acc = [[params.op.identity(); 2]; W];
         // Pinned, so that the loop keeps one place and not all of them.
@@ -364,7 +371,7 @@ unsafe fn by_lanes<Op: Monoid, const V: usize, const W: usize>(
             }
             first += rounds_of_few(W);
         }
-        let pair = lane / 2;
+        let pair = (lane / 2) % (1 << FEW_LEVELS);
         let mut c = 0;
         while c < W {
             // Columns have more items than lanes, so that all lanes have one.
@@ -386,17 +393,65 @@ unsafe fn by_lanes<Op: Monoid, const V: usize, const W: usize>(
         }
         lane += 2;
     }
-    let values: [Op::Output; W] = core::array::from_fn(|c| ops[c].finish(values[c]));
-    // SAFETY: one thread so many columns.
-    unsafe { global::store_neighbours(params.output.wrapping_add(result as usize), values) };
-    true
+    let mut distance = 1;
+    while distance < params.parts {
+        nounroll();
+        let place = |c: usize, warps: u32| c * THREADS as usize + (thread_idx_x() + 32 * warps) as usize;
+        if part & (2 * distance - 1) == distance {
+            let mut c = 0;
+            while c < W {
+                // SAFETY: its own slots, once.
+                unsafe { slots.write(place(c, 0), values[c]) };
+                c += 1;
+            }
+        }
+        sync_threads();
+        if part & (2 * distance - 1) == 0 {
+            let mut c = 0;
+            while c < W {
+                // SAFETY: written before the barrier. Columns have more items than lanes, so that all parts have some.
+                values[c] = ops[c].combine(values[c], unsafe { slots.read(place(c, distance)) });
+                c += 1;
+            }
+        }
+        distance *= 2;
+    }
+    if there && whole && part == 0 {
+        let values: [Op::Output; W] = core::array::from_fn(|c| ops[c].finish(values[c]));
+        // SAFETY: one thread so many columns.
+        unsafe { global::store_neighbours(params.output.wrapping_add(result as usize), values) };
+    }
+    !there || whole
+}
+
+/// Which group of neighbours thread `at` of [`few`] has, and which part of its lanes, if threads of as many warps share one.
+#[inline(always)]
+fn shared_by(parts: u32, at: u64) -> (u64, u32) {
+    let (warp, lane) = (at / 32, at % 32);
+    // A power of two.
+    (((warp >> parts.trailing_zeros()) << 5) | lane, warp as u32 & (parts - 1))
+}
+
+/// Values in shared memory: where threads share columns, those of each.
+pub const fn few_slots<Op: Monoid>() -> usize {
+    match abreast(size_of::<Op::Item>(), size_of::<Op::Acc>()) {
+        1 => 1,
+        abreast if Op::COMMUTATIVE => (abreast * THREADS) as usize,
+        _ => 1,
+    }
 }
 
 /// Of how many pairs of lanes, `1 << FEW_LEVELS`, a thread of [`few`] has values at most.
 const FEW_LEVELS: usize = 4;
 
-/// The most lanes of a column that [`few`] takes.
+/// The most lanes of a column that a thread of [`few`] takes; threads of as many warps, up to [`FEW_PARTS`], share those of one that has more.
 pub const FEW_LANES: u64 = 2 << FEW_LEVELS;
+
+/// The most threads that share a column in [`few`].
+pub const FEW_PARTS: u64 = 8;
+
+/// Of how many lanes, `LANES << FEW_SHORT_LEVELS`, a thread of [`few`] has values where neighbours are no vectors.
+const FEW_SHORT_LEVELS: usize = (FEW_LANES * FEW_PARTS).ilog2() as usize - LANES.ilog2() as usize;
 
 /// Blocks of [`few`] that a multiprocessor is to hold: fewer where vectors of neighbours take four registers.
 pub const fn few_blocks<Op: Monoid>() -> u32 {
@@ -630,7 +685,7 @@ unsafe fn part_value<Op: Monoid, const V: usize>(
 ///
 /// `items` leads to the column's first item; item `i < n`, `i * stride` away, is readable.
 #[inline(always)]
-unsafe fn column_value<Op: Monoid, const V: usize>(
+unsafe fn column_value<Op: Monoid, const V: usize, const LEVELS: usize>(
     params: &ColumnParams<Op>,
     op: &Op,
     items: *const Op::Item,
@@ -682,11 +737,11 @@ unsafe fn column_value<Op: Monoid, const V: usize>(
     }
     let lanes = params.groups * V as u32;
     // Not known to be all, which would have the assembler put off loads.
-    let mine = lanes / params.parts;
+    let mine = lanes / params.splits;
     let apart = (lanes as i64).wrapping_mul(params.stride);
     let mut lane = 0;
     let end = ((lanes as u64).min(len) as u32).min(lane + mine);
-    let mut counter = Counter::<Op, SHORT_LEVELS>::new(op);
+    let mut counter = Counter::<Op, LEVELS>::new(op);
     while lane < end {
         nounroll();
         let here = (end - lane).min(LANES as u32);

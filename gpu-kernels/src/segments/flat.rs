@@ -33,6 +33,14 @@ pub const fn threads(acc_bytes: usize) -> u32 {
 /// Rounds of a block, at most: its lanes over those that it folds at once.
 pub const MAX_ROUNDS: u32 = 1 << (LEVELS - 1);
 
+/// The most items of a row of all columns.
+pub const MAX_INNER: u64 = 1 << 18;
+
+/// Threads that read a row of so many columns, of which there are more beside them.
+pub const fn a_row(width: u32, vector: u32) -> u32 {
+    (width + 2 * vector - 2) / vector
+}
+
 /// The most blocks that share a chunk.
 pub const MAX_SPLITS: u32 = 32;
 
@@ -77,20 +85,36 @@ pub const fn slots<Op: Monoid>(vector: usize) -> usize {
     }
 }
 
-/// The launch bounds: four blocks to a multiprocessor, where vectors are of four items and accumulators small.
-pub const fn bounds<Op: Monoid>() -> u32 {
-    let four = vector_len(size_of::<Op::Item>()) == 4 && size_of::<Op::Acc>() <= 8;
-    export::resident::<Op>(threads(size_of::<Op::Acc>()), if four { 4 } else { 2 })
+/// The largest blocks that a multiprocessor is to hold: four, where vectors are of four items and accumulators small.
+const fn largest(vector: u32, acc_bytes: usize) -> u32 {
+    if vector == 4 && acc_bytes <= 8 { 4 } else { 2 }
 }
 
-/// Columns without gaps, all by the same threads. Does nothing where order matters.
+/// Blocks of so many threads that it has at once then: as many as leave each its registers, and no more than shared memory has room for.
+pub const fn resident(vector: u32, acc_bytes: usize, threads_a_block: u32) -> u32 {
+    let most = largest(vector, acc_bytes) * threads(acc_bytes) / threads_a_block.next_multiple_of(32);
+    match most {
+        0 => 1,
+        1..=7 => most,
+        _ => 7,
+    }
+}
+
+/// The launch bounds.
+pub const fn bounds<Op: Monoid>() -> u32 {
+    let acc = size_of::<Op::Acc>();
+    export::resident::<Op>(threads(acc), largest(vector_len(size_of::<Op::Item>()) as u32, acc))
+}
+
+/// Columns without gaps, those of a tile by the same threads. Does nothing where order matters.
 ///
 /// # Safety
 ///
-/// There are `outer * chunks * splits` blocks, of `parts * inner` threads, at most [`threads`]; `width` is `inner`, `tiles` 1, `stride`
-/// is `inner`, and `parts` a power of two, of which `groups / splits` are no less, and no more than [`MAX_ROUNDS`] times as many. Items
-/// are readable and results writable; chunks and groups are those of a column's [`Shape`](warpfold_monoid::tree::Shape). Partials and
-/// tickets are as for [`wide()`](wide::wide). `slots` has [`slots`], `flag` one.
+/// There are `outer * chunks * splits * tiles` blocks, of at most [`threads`] threads; `width` is `inner`, `tiles` 1, and a block has
+/// `parts * width` threads; or there are several tiles, and it has `parts * V * a_row(width, V)`. `stride` is `inner`, at most
+/// [`MAX_INNER`], and `parts` a power of two, of which `groups / splits` are no less, and no more than [`MAX_ROUNDS`]
+/// times as many. Items are readable and results writable; chunks and groups are those of a column's
+/// [`Shape`](warpfold_monoid::tree::Shape). Partials and tickets are as for [`wide()`](wide::wide). `slots` has [`slots`], `flag` one.
 #[inline(always)]
 pub unsafe fn flat<Op: Monoid, const V: usize>(
     params: &ColumnParams<Op>,
@@ -104,10 +128,11 @@ pub unsafe fn flat<Op: Monoid, const V: usize>(
     let (thread, width, parts) = (thread_idx_x(), params.width, params.parts);
     // As a thread that folds values of a column: which neighbours.
     let (part, x) = (thread / width, thread % width);
-    let skewed = const { apart(size_of::<Op::Acc>(), V) };
-    let place = Place { x, part, width, parts, slots: slots.from(V * skewed) };
+    let place =
+        Place { x, part, width, parts, slots: slots.from(V * const { apart(size_of::<Op::Acc>(), V) }) };
     let pieces = params.chunks * params.splits;
-    let (outer, piece) = divided(block_idx_x() as u64, pieces as u64, 0);
+    let (rest, tile) = divided(block_idx_x() as u64, params.tiles, 0);
+    let (outer, piece) = divided(rest, pieces as u64, 0);
     let (k, split) = (piece as u32 / params.splits, piece as u32 % params.splits);
     let start = k as u64 * params.chunk;
     let len = params.chunk.min(params.n - start);
@@ -116,36 +141,67 @@ pub unsafe fn flat<Op: Monoid, const V: usize>(
     let a_split = lanes / params.splits;
     let first_lane = split * a_split;
     let present = lanes_there.saturating_sub(first_lane).min(a_split);
-    let op = &operator(&params.op, outer * params.inner + x as u64, true);
+    let first = (outer as i64).wrapping_mul(params.outer_stride);
+    let inner = params.inner as u32;
+    let items = params.input.wrapping_offset(first as isize).wrapping_add((start * params.inner) as usize);
+    let aligned = items.addr().is_multiple_of(size_of::<[Op::Item; V]>());
+    let first_column = tile as u32 * width;
+    let column = first_column + x;
+    let there = column < inner && part < parts;
+    let op = &operator(&params.op, outer * params.inner + column as u64, there);
+    // Rows of a tile begin within vectors, each lane of a group's elsewhere in one.
+    let cut = params.tiles > 1;
+    let row = a_row(width, V as u32);
+    let rows = Rows {
+        pitch: if cut { row * V as u32 } else { width },
+        first: if cut && aligned { first_column } else { 0 },
+        step: if cut && aligned { inner } else { 0 },
+    };
+    let (lane, vector) = if cut { (thread / row, thread % row) } else { (0, thread) };
+    let first_slot = lane * inner + first_column + vector * V as u32 - rows.phase::<V>(lane);
     // Of this thread's slots.
     let ops: [Op; V] = core::array::from_fn(|slot| {
-        let column = (thread * V as u32 + slot as u32) % width;
+        let column = (first_slot + slot as u32) % inner;
         operator(&params.op, outer * params.inner + column as u64, true)
     });
-    let first = (outer as i64).wrapping_mul(params.outer_stride);
-    let items = params.input.wrapping_offset(first as isize).wrapping_add((start * width as u64) as usize);
     let slot = Slots {
         items,
-        at: first_lane * width + thread * V as u32,
-        apart: lanes as usize * width as usize,
+        at: first_lane * inner + first_slot,
+        apart: lanes as usize * inner as usize,
         whole: (len / lanes as u64) as u32,
-        rest: (len % lanes as u64) as u32 * width,
+        rest: (len % lanes as u64) as u32 * inner,
     };
     let everything = if lanes_there == lanes { None } else { Some(lanes_there) };
-    let rounds = Rounds { place, slots, slot, start, first_lane, present, lanes, everything };
+    let rounds =
+        Rounds { place, slots, slot, rows, inner, first_slot, start, first_lane, present, lanes, everything };
     // SAFETY: the whole block; items of the chunk, and aligned vectors, or not.
     let acc = unsafe {
-        if items.addr().is_multiple_of(size_of::<[Op::Item; V]>()) {
+        if aligned {
             rounds.fold::<Op, V, true>(op, &ops)
         } else {
             cold_path();
             rounds.fold::<Op, V, false>(op, &ops)
         }
     };
-    let piece = Piece { outer, tile: 0, k, split, column: x as u64, there: true, some: present > 0 };
+    let piece = Piece { outer, tile, k, split, column: column as u64, there, some: present > 0 };
     // SAFETY: the whole block; barriers as there.
     unsafe { wide::finish::<Op, V, true>(params, &place, op, acc, &piece, flag) };
     let_next_start();
+}
+
+/// How the slots of lanes lie: from one lane's to the next, and how many before a lane's first are none of the tile.
+#[derive(Clone, Copy)]
+struct Rows {
+    pitch: u32,
+    first: u32,
+    step: u32,
+}
+
+impl Rows {
+    #[inline(always)]
+    fn phase<const V: usize>(&self, lane: u32) -> u32 {
+        (self.first + lane * self.step) % V as u32
+    }
 }
 
 /// A piece of a chunk: what a block folds.
@@ -154,6 +210,10 @@ struct Rounds<T, A> {
     slots: Shared<A>,
     /// The first round's.
     slot: Slots<T>,
+    rows: Rows,
+    /// Items of a row, and the first of this thread's slots, where the first lane's row begins.
+    inner: u32,
+    first_slot: u32,
     /// The chunk's first row, the piece's first lane, how many of its lanes have items, and how many lanes there are.
     start: u64,
     first_lane: u32,
@@ -175,16 +235,19 @@ impl<T: Plain, A: Plain> Rounds<T, A> {
         op: &Op,
         ops: &[Op; V],
     ) -> A {
-        let Rounds { place, slots, slot: first, start, first_lane, present, lanes, everything } = *self;
+        let Rounds { place, slots, slot: first, rows, inner, first_slot, .. } = *self;
+        let Rounds { start, first_lane, present, lanes, everything, .. } = *self;
         let Place { x, part, width, parts, .. } = place;
-        let thread = part * width + x;
+        let thread = thread_idx_x();
         let skewed = const { apart(size_of::<A>(), V) };
         let tally = slots.from(V * skewed + threads(size_of::<A>()) as usize);
         // A counter to base two in shared memory, a thread's own digits: level, and the value of the lanes there.
         let digit = |level: u32| (level * width + x) as usize;
+        // Which of the lanes that are folded at once this thread's slots are.
+        let lanes_of: [u32; V] = core::array::from_fn(|slot| (first_slot + slot as u32) / inner);
         let a_round = parts * V as u32;
         let rounds = present.div_ceil(a_round);
-        let rows = first.whole + (first.rest > 0) as u32;
+        let steps = first.whole + (first.rest > 0) as u32;
         let mut slot = first;
         let mut left = if rounds > 0 { slot.vectors::<V>() } else { 0 };
         let mut next = slot.first();
@@ -197,18 +260,16 @@ impl<T: Plain, A: Plain> Rounds<T, A> {
             let mut begun = false;
             let lane = first_lane + round * a_round;
             // Of a slot's item in that row.
-            let index = |slot: usize, row: u32| {
-                let lane = lane + (thread * V as u32 + slot as u32) / width;
-                start + lane as u64 + row as u64 * lanes as u64
-            };
-            let after = Slots { at: slot.at + a_round * width, ..slot };
+            let index =
+                |slot: usize, row: u32| start + (lane + lanes_of[slot]) as u64 + row as u64 * lanes as u64;
+            let after = Slots { at: slot.at + a_round * inner, ..slot };
             let mut row = 0;
-            while row < rows {
+            while row < steps {
                 nounroll();
                 let batch = ahead;
                 let (here, this) = (left, row);
                 row += ahead_of::<Op>() as u32;
-                if row < rows {
+                if row < steps {
                     next = next.wrapping_add(ahead_of::<Op>() * slot.apart);
                     left = left.saturating_sub(ahead_of::<Op>() as u32);
                 } else {
@@ -236,7 +297,7 @@ impl<T: Plain, A: Plain> Rounds<T, A> {
             if slot.is_cut::<V>() {
                 cold_path();
                 // SAFETY: the items of the last row that are no vector.
-                unsafe { slot.fold_items(ops, &mut acc, |slot| index(slot, first.whole)) };
+                unsafe { slot.fold_items(ops, &mut acc, &index) };
             }
             slot = after;
             let mut s = 0;
@@ -247,12 +308,18 @@ impl<T: Plain, A: Plain> Rounds<T, A> {
             }
             sync_threads();
             // This thread's neighbours among the lanes of its column.
-            let mine = part * V as u32;
-            let values: [A; V] = core::array::from_fn(|i| {
-                let at = (mine + i as u32) * width + x;
+            // (What a tile has of threads more than those of its columns get values that nobody takes.)
+            let mine = part.min(parts - 1) * V as u32;
+            // A loop, as a closure of so much would be a call.
+            let mut values = [op.identity(); V];
+            let mut i = 0;
+            while i < V {
+                let at = (mine + i as u32) * rows.pitch + x + rows.phase::<V>(i as u32);
                 // SAFETY: written before the barrier.
-                unsafe { slots.read((at % V as u32) as usize * skewed + (at / V as u32) as usize) }
-            });
+                values[i] =
+                    unsafe { slots.read((at % V as u32) as usize * skewed + (at / V as u32) as usize) };
+                i += 1;
+            }
             let value = lanes::combine_slots(op, values, (lane + mine) / V as u32, everything);
             let here = (present - round * a_round).min(a_round).div_ceil(V as u32);
             // SAFETY: the whole block; what was in the slots has been read before a barrier.
@@ -312,16 +379,29 @@ impl<T: Plain> Slots<T> {
         self.items.wrapping_add(self.at as usize)
     }
 
+    /// Rows that the vector of these slots is whole in for sure, and slots of that row's beginning that are there in the next: a vector
+    /// that reaches into the row of the next items is cut where that is.
+    #[inline(always)]
+    fn ends<const V: usize>(&self) -> (u32, u32) {
+        if self.at + V as u32 > self.apart as u32 && self.whole > 0 {
+            (self.whole - 1, self.rest + self.apart as u32)
+        } else {
+            (self.whole, self.rest)
+        }
+    }
+
     /// Whole vectors that there are of these slots.
     #[inline(always)]
     fn vectors<const V: usize>(&self) -> u32 {
-        self.whole + (self.at + V as u32 <= self.rest) as u32
+        let (whole, rest) = self.ends::<V>();
+        whole + (self.at + V as u32 <= rest) as u32
     }
 
     /// Is the last row's vector not whole, but some of its items there?
     #[inline(always)]
     fn is_cut<const V: usize>(&self) -> bool {
-        self.at < self.rest && self.at + V as u32 > self.rest
+        let rest = self.ends::<V>().1;
+        self.at < rest && self.at + V as u32 > rest
     }
 
     /// Asks for the next vectors, as many as there are; item by item, where they are not aligned: what one load of a warp leaves of the
@@ -366,18 +446,20 @@ impl<T: Plain> Slots<T> {
         &self,
         ops: &[Op; V],
         acc: &mut [Op::Acc; V],
-        index: impl Fn(usize) -> u64,
+        index: impl Fn(usize, u32) -> u64,
     ) {
-        let items = self.first().wrapping_add(self.whole as usize * self.apart);
+        let (whole, rest) = self.ends::<V>();
+        let items = self.first().wrapping_add(whole as usize * self.apart);
+        let (begun, there) = (whole > 0, rest.saturating_sub(self.at));
         let mut slot = 0;
         while slot < V {
-            if self.at + (slot as u32) < self.rest {
+            if (slot as u32) < there {
                 // SAFETY: an item of the chunk.
                 let item = unsafe { global::load(items.wrapping_add(slot)) };
-                acc[slot] = if self.whole > 0 {
-                    ops[slot].push(acc[slot], item, index(slot))
+                acc[slot] = if begun {
+                    ops[slot].push(acc[slot], item, index(slot, whole))
                 } else {
-                    ops[slot].lift(item, index(slot))
+                    ops[slot].lift(item, index(slot, whole))
                 };
             }
             slot += 1;

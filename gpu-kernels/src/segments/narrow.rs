@@ -4,18 +4,21 @@
 //! columns as the one array that they are, and each thread keeps its lanes of every column apart: what is a vector of
 //! lanes in [`rows`](super::rows) is as many vectors as there are columns, which lie one behind the other.
 
-use warpfold_monoid::{Monoid, tree::VECTOR_BYTES};
+use warpfold_monoid::{
+    Monoid,
+    tree::{MAX_GROUPS, VECTOR_BYTES},
+};
 use warpfold_simt::{
     atomic::{self, AcqRel, Gpu},
     global, grid,
     hint::{cold_path, nounroll},
     shared::Shared,
-    thread::{block_idx_x, thread_idx_x},
+    thread::{block_idx_x, sync_threads, thread_idx_x},
     warp::{FULL, shuffle_idx, sync_warp},
 };
 
 use super::{THREADS, columns::ColumnParams, let_next_start, operator};
-use crate::{block, device, lanes, warp};
+use crate::{block, device, export, lanes, warp};
 
 /// The most columns.
 pub const MAX_INNER: usize = 4;
@@ -39,6 +42,15 @@ pub const fn slots<Op: Monoid>() -> usize {
         MAX_HELD / size
     };
     columns * block::SHARED
+}
+
+/// The launch bounds: two of the largest blocks to a multiprocessor, if accumulators are small.
+pub const fn bounds<Op: Monoid>() -> u32 {
+    if size_of::<Op::Acc>() <= 8 {
+        export::resident::<Op>(MAX_GROUPS, 2)
+    } else {
+        export::bounds::<Op>(MAX_GROUPS)
+    }
 }
 
 /// The most items in a vector: a thread's items of all columns stay in registers.
@@ -106,29 +118,28 @@ unsafe fn of<Op: Monoid, const V: usize, const INNER: usize>(
         acc = unsafe { fold::<Op, V, INNER>(&ops, items, start, len, group, groups) };
     }
     // How many lanes, and so groups, there are.
-    let (lanes, present) = if Op::ANY_ORDER {
+    let (lanes_there, present) = if Op::ANY_ORDER {
         (None, len.div_ceil(V as u64).min(groups as u64) as u32)
     } else {
         let lanes = len.min(groups as u64 * V as u64) as u32;
         (Some(lanes), lanes.div_ceil(V as u32))
     };
+    let output = params.output.wrapping_add((outer * INNER as u64) as usize);
+    let partials = params.partials.wrapping_add((outer * INNER as u64 * params.chunks as u64) as usize);
+    let values_of = |c: usize| partials.wrapping_add(c * params.chunks as usize);
+    // A warp's value of each column; that of all lanes, where a warp holds them.
+    let (warp, lane, warps) = (thread / 32, thread % 32, groups / 32);
+    let here = if several { present } else { present.saturating_sub(warp * 32) };
     let mut values = [params.op.identity(); INNER];
     let mut c = 0;
     while c < INNER {
-        let op = &ops[c];
-        let acc = if Op::ANY_ORDER { acc[c][0] } else { lanes::combine_slots(op, acc[c], group, lanes) };
-        values[c] = if several {
-            // SAFETY: the whole warp.
-            unsafe { warp::reduce_width(op, acc, thread % 32, groups, Some(present)) }
-        } else {
-            let slots = shared.from(c * block::SHARED);
-            // SAFETY: the whole block, for each column slots of its own.
-            unsafe { block::reduce_width(op, acc, thread, groups, Some(present), slots) }
-        };
+        let acc =
+            if Op::ANY_ORDER { acc[c][0] } else { lanes::combine_slots(&ops[c], acc[c], group, lanes_there) };
+        // SAFETY: the whole warp.
+        values[c] = unsafe { warp::reduce_width(&ops[c], acc, lane, groups.min(32), Some(here)) };
         c += 1;
     }
-    let output = params.output.wrapping_add((outer * INNER as u64) as usize);
-    if params.chunks == 1 {
+    if several {
         if group == 0 && there {
             let mut c = 0;
             while c < INNER {
@@ -139,21 +150,48 @@ unsafe fn of<Op: Monoid, const V: usize, const INNER: usize>(
         }
         return;
     }
+    if lane == 0 {
+        let mut c = 0;
+        while c < INNER {
+            // SAFETY: one warp, one slot of each column.
+            unsafe { shared.write(c * block::SHARED + warp as usize, values[c]) };
+            c += 1;
+        }
+    }
+    sync_threads();
+    // A column to each warp.
+    let mut c = warp as usize;
+    while c < INNER {
+        nounroll();
+        let op = &of_column(c);
+        // SAFETY: written before the barrier by warps that exist.
+        let acc = unsafe { shared.read(c * block::SHARED + (lane & (warps - 1)) as usize) };
+        let here = if lane < warps { present.div_ceil(32) } else { 0 };
+        // SAFETY: the whole warp.
+        let acc = unsafe { warp::reduce_width(op, acc, lane, warps, Some(here)) };
+        if lane == 0 {
+            // SAFETY: one thread a column, or its chunk.
+            unsafe {
+                if params.chunks == 1 {
+                    global::store(output.wrapping_add(c), op.finish(acc));
+                } else {
+                    global::store(values_of(c).wrapping_add(k as usize), acc);
+                }
+            }
+        }
+        c += warps as usize;
+    }
+    if params.chunks == 1 {
+        return;
+    }
+    // As in `rows`: the partials are visible before the ticket is.
+    sync_threads();
     if thread >= 32 {
         return;
     }
-    let partials = params.partials.wrapping_add((outer * INNER as u64 * params.chunks as u64) as usize);
-    let values_of = |c: usize| partials.wrapping_add(c * params.chunks as usize);
     let mut finished = 0;
     let ticket = params.tickets.wrapping_add(outer as usize);
     if thread == 0 {
-        let mut c = 0;
-        while c < INNER {
-            // SAFETY: one block, one chunk of each column.
-            unsafe { global::store(values_of(c).wrapping_add(k as usize), values[c]) };
-            c += 1;
-        }
-        // As in `rows`: the partials are visible before the ticket is.
         // SAFETY: a ticket of this launch.
         finished = unsafe { atomic::fetch_add(ticket, 1, AcqRel, Gpu) };
     }
@@ -200,6 +238,36 @@ unsafe fn fold<Op: Monoid, const V: usize, const INNER: usize>(
     let mut row = group as u64 * V as u64;
     let step = groups as u64 * V as u64;
     let first = row;
+    // Two rows at once, where accumulators leave registers for them: of more columns, sums and maxima would spill some.
+    let two = const { INNER == 2 && held::<Op>(V) * INNER * size_of::<Op::Acc>() <= 64 };
+    while two && aligned && row + step + V as u64 <= len {
+        nounroll();
+        let batch: [[[Op::Item; V]; INNER]; 2] = core::array::from_fn(|j| {
+            let from = items.wrapping_add(((row + j as u64 * step) * INNER as u64) as usize);
+            // SAFETY: as many vectors as there are columns.
+            core::array::from_fn(|v| unsafe { global::load_neighbours(from.wrapping_add(v * V)) })
+        });
+        let mut j = 0;
+        while j < 2 {
+            let mut slot = 0;
+            while slot < V {
+                let index = start + row + j as u64 * step + slot as u64;
+                let mut c = 0;
+                while c < INNER {
+                    let at = slot * INNER + c;
+                    let item = batch[j][at / V][at % V];
+                    let to = if Op::ANY_ORDER { 0 } else { slot };
+                    let begun = row != first || j > 0 || (Op::ANY_ORDER && slot > 0);
+                    acc[c][to] =
+                        if begun { ops[c].push(acc[c][to], item, index) } else { ops[c].lift(item, index) };
+                    c += 1;
+                }
+                slot += 1;
+            }
+            j += 1;
+        }
+        row += 2 * step;
+    }
     while row < len {
         nounroll();
         let from = items.wrapping_add((row * INNER as u64) as usize);

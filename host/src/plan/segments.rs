@@ -8,7 +8,7 @@ use std::fmt;
 
 use warpfold_gpu_kernels::segments::{
     THREADS,
-    columns::{FEW_LANES, MAX_SPLITS, SHORT_LANES, abreast, least},
+    columns::{FEW_LANES, FEW_PARTS, MAX_SPLITS, SHORT_LANES, abreast, least},
     flat,
     narrow::{MAX_HELD, MAX_VECTOR, is_narrow},
     rows::{is_half, most_chunks, takes_most, takes_two},
@@ -220,14 +220,18 @@ const WIDE_RESIDENT: u64 = 2;
 /// Bytes that a block of *wide* could read in the time that it takes to begin and to end.
 const WIDE_BEGIN: u64 = 64 << 10;
 
-/// Bytes that a block of *flat* reads: from these on it may share a chunk with others, if there are blocks enough.
+/// Columns that a block of *flat* takes where they are more than its threads.
+const FLAT_WIDTH: u32 = 256;
+
+/// Bytes that a block of *flat* reads: from these on it may share a chunk with others, if there are not blocks enough or accumulators are
+/// large.
 const FLAT_LEAST: u64 = 64 << 10;
 
-/// No more than these, if chunks can be shared by so many; where accumulators are large, blocks are to be short.
+/// From these on it may in any case.
 const FLAT_MOST: u64 = 384 << 10;
 
-/// Blocks of *flat* that a multiprocessor has at once.
-const FLAT_RESIDENT: u64 = 4;
+/// Bytes that it could read in the time that it takes to begin and to end.
+const FLAT_BEGIN: u64 = 16 << 10;
 
 /// Bytes of all columns from which on *flat* has blocks enough.
 const FLAT_BYTES: u64 = 4 << 20;
@@ -361,26 +365,30 @@ impl SegmentPlanner {
                 // A thread each takes the longer the longer columns are: more of them, so that there is enough to do.
                 let OperatorLayout { item_bytes, acc_bytes, any_order, .. } = self.layout;
                 let lanes = if any_order { shape.n } else { shape.lanes() };
+                let shared = self.is_for_few(m, &shape, inner);
                 plan.short = self.layout.commutative
                     && self.settings.width.is_none()
                     && chunks == 1
-                    && lanes <= SHORT_LANES
-                    && m.saturating_mul(16) >= lanes.pow(3);
+                    && (shared || lanes <= SHORT_LANES && m.saturating_mul(16) >= lanes.pow(3));
                 if plan.short {
                     // Where rows are no vectors of neighbours, one to a thread.
                     let few = abreast(item_bytes, acc_bytes);
                     let gaps = !matches!(arrangement, Arrangement::Columns { dense: true, .. });
-                    if m >= MANY_COLUMNS
-                        && shape.lanes() <= FEW_LANES
-                        && (gaps || inner.is_multiple_of(few as u64))
+                    if shared
+                        || m >= MANY_COLUMNS
+                            && shape.lanes() <= FEW_LANES
+                            && (gaps || inner.is_multiple_of(few as u64))
                     {
                         plan.abreast = few;
+                        // Threads share more lanes than one has levels for.
+                        plan.parts = if shared { (shape.lanes() / FEW_LANES) as u32 } else { 1 };
                     }
                     plan.width = THREADS;
                     let several = plan.abreast > 1 && n <= shape.vector as u64;
                     let a_block = THREADS * if several { least(n, few as usize) } else { 1 };
                     // Across groups of columns, too.
-                    outer.saturating_mul(inner.div_ceil(plan.abreast as u64)).div_ceil(a_block as u64)
+                    let threads = inner.div_ceil(plan.abreast as u64).saturating_mul(plan.parts as u64);
+                    outer.saturating_mul(threads).div_ceil(a_block as u64)
                 } else if self.layout.commutative {
                     self.split_wide(&mut plan, inner, 1)
                 } else {
@@ -451,10 +459,15 @@ impl SegmentPlanner {
         let inner = if let Arrangement::Columns { inner, .. } = arrangement { inner } else { 1 };
         let Arrangement::Rows { stride } = arrangement else {
             return match arrangement {
+                // Three of 2^24 `f32` and more: 70 us in place of 72.
                 Arrangement::Columns { .. }
-                    if self.check(SegmentStrategy::Narrow, shape, arrangement).is_ok() =>
+                    if self.check(SegmentStrategy::Narrow, shape, arrangement).is_ok()
+                        && !(inner == 3 && shape.chunks > 1 && self.is_for_flat(m, shape, inner)) =>
                 {
                     (SegmentStrategy::Narrow, "few segments lie side by side")
+                }
+                Arrangement::Columns { .. } if self.is_for_few(m, shape, inner) => {
+                    (SegmentStrategy::Columns, "many short segments lie side by side")
                 }
                 Arrangement::Columns { .. }
                     if self.is_for_flat(m, shape, inner)
@@ -490,7 +503,10 @@ impl SegmentPlanner {
         let little = m.saturating_mul(bytes) <= LITTLE_BYTES && vectors >= 2;
         let straight = words && (little || shape.groups >= if self.layout.commutative { 8 } else { 2 });
         match shape.groups {
-            // Rows of 129 `f32`: 78 us against 92.
+            // Rows of 133 `f32` take 76 us in place of 80, of 134 71 in place of 89; of 155 77 in place of 73.
+            9..=32 if contiguous && self.is_for_small(shape) => {
+                (SegmentStrategy::Small, "a warp holds all lanes, and little more than half of it works")
+            }
             9..=32 if self.layout.commutative && !self.layout.any_order => {
                 (SegmentStrategy::Warp, "a warp holds all lanes, and half of it works at least")
             }
@@ -553,8 +569,8 @@ impl SegmentPlanner {
                         Err(unfit("their order matters"))
                     } else if !flat::serves(shape.vector, self.layout.acc_bytes, true) {
                         Err(unfit("a thread does not hold what a vector accumulates"))
-                    } else if inner > flat::threads(self.layout.acc_bytes) as u64 {
-                        Err(unfit("they are more than the threads of a block"))
+                    } else if inner > flat::MAX_INNER {
+                        Err(unfit("a chunk has more items than it counts"))
                     } else {
                         Ok(())
                     }
@@ -583,18 +599,47 @@ impl SegmentPlanner {
         }
     }
 
+    /// Are rows of more than eight groups, which are no whole vectors of four, so short that a tile of them is faster?
+    fn is_for_small(&self, shape: &Shape) -> bool {
+        let OperatorLayout { acc_bytes, commutative, any_order, .. } = self.layout;
+        let most = if shape.n % 4 == 2 { 44 } else { 36 };
+        commutative
+            && !any_order
+            && acc_bytes <= 8
+            && shape.vector == 4
+            && shape.groups == 16
+            && !shape.n.is_multiple_of(4)
+            && shape.n.div_ceil(4) <= most
+    }
+
+    /// Are columns of more lanes than one thread has best shared by threads of a warp, several columns each?
+    fn is_for_few(&self, m: u64, shape: &Shape, inner: u64) -> bool {
+        let OperatorLayout { item_bytes, acc_bytes, commutative, any_order, .. } = self.layout;
+        let few = abreast(item_bytes, acc_bytes);
+        commutative
+            && !any_order
+            && self.settings.width.is_none()
+            && shape.chunks == 1
+            && shape.lanes() > FEW_LANES
+            && shape.lanes() <= FEW_LANES * if few > 2 { FEW_PARTS / 2 } else { FEW_PARTS }
+            && few > 1
+            && inner.is_multiple_of(few as u64)
+            && inner >= WIDE_VECTORS as u64
+            && m * (shape.lanes() / FEW_LANES) >= 2 * MANY_COLUMNS
+    }
+
     /// Are so many columns side by side faster as one array? Rows of whole vectors, as many as a power of two, are read as well by
     /// *wide*, unless there are several such arrays of few columns; and so are all whose accumulators are large.
     fn is_for_flat(&self, m: u64, shape: &Shape, inner: u64) -> bool {
         let item_bytes = self.layout.item_bytes as u64;
         let whole = inner.is_multiple_of(self.abreast() as u64) && self.abreast() > 1;
-        let few = if self.layout.acc_bytes <= 4 { 16 } else { 8 };
         let read_as_well = if self.layout.acc_bytes > 8 {
             whole || inner > 64
         } else {
-            whole && inner.is_power_of_two() && inner > if m > inner { 64 } else { few }
+            whole && inner.is_power_of_two() && inner > if m > inner { 64 } else { 16 }
         };
         shape.groups >= WIDE_GROUPS
+            && (inner <= flat::threads(self.layout.acc_bytes) as u64 || self.layout.acc_bytes <= 8 && !whole)
             && !read_as_well
             && m.saturating_mul(shape.n).saturating_mul(item_bytes) >= FLAT_BYTES
             && shape.n.min(shape.chunk).saturating_mul(inner).saturating_mul(item_bytes) >= FLAT_LEAST
@@ -635,16 +680,8 @@ impl SegmentPlanner {
     /// multiprocessor has `resident` at once, are full, against what it takes one to begin.
     fn split(&self, plan: &mut SegmentsPlan, tiles_in_all: u64, most_rounds: u32, resident: u64) {
         let (groups, chunks) = (plan.shape.groups, plan.shape.chunks.max(1));
-        let slots = self.facts.multiprocessors as u64 * resident;
-        let bytes =
-            plan.shape.chunk.min(plan.shape.n) * (plan.width as usize * self.layout.item_bytes) as u64;
-        let cost = |splits: u32| {
-            let blocks = tiles_in_all.saturating_mul(chunks * splits as u64);
-            let rounds = blocks.div_ceil(slots.max(1));
-            // A multiprocessor that has but one block gives it more.
-            let bytes = if blocks * resident <= slots { bytes * 3 / 4 } else { bytes };
-            rounds.saturating_mul(bytes / splits as u64 + WIDE_BEGIN)
-        };
+        let (shape, width) = (plan.shape, plan.width);
+        let cost = |splits| self.rounds(&shape, width, tiles_in_all, splits, resident, WIDE_BEGIN);
         let mut splits = groups.div_ceil(plan.parts * most_rounds).next_power_of_two();
         plan.splits = splits;
         while splits < MAX_SPLITS && plan.parts * splits * 2 <= groups {
@@ -660,27 +697,75 @@ impl SegmentPlanner {
         }
     }
 
+    /// How long it takes, in bytes that a block reads, if so many blocks share a chunk of each tile: whole rounds of blocks, of which a
+    /// multiprocessor has `resident` at once, each of what it reads and what it takes to begin. Those of a last chunk that is short fit
+    /// in what the others leave of the last round, as often as they are shorter, or come after it.
+    fn rounds(
+        &self,
+        shape: &Shape,
+        width: u32,
+        tiles_in_all: u64,
+        splits: u32,
+        resident: u64,
+        begin: u64,
+    ) -> u64 {
+        let Shape { n, chunk, chunks, .. } = *shape;
+        let (chunk, chunks) = (chunk.min(n).max(1), chunks.max(1));
+        let slots = (self.facts.multiprocessors as u64 * resident).max(1);
+        let a_chunk = tiles_in_all.saturating_mul(splits as u64);
+        let blocks = a_chunk.saturating_mul(chunks);
+        let a_row = (width as usize * self.layout.item_bytes) as u64;
+        let block = |rows: u64| {
+            let bytes = rows * a_row;
+            // A multiprocessor that has but one block gives it more.
+            let bytes = if blocks <= slots / resident { bytes * 3 / 4 } else { bytes };
+            bytes / splits as u64 + begin
+        };
+        let left = n - chunk * (chunks - 1);
+        let short = if left < chunk { a_chunk } else { 0 };
+        let rounds = (blocks - short).div_ceil(slots);
+        let free = (rounds * slots - (blocks - short)).saturating_mul(block(chunk) / block(left));
+        let after = short.saturating_sub(free).div_ceil(slots);
+        rounds.saturating_mul(block(chunk)).saturating_add(after.saturating_mul(block(left)))
+    }
+
     /// How many groups of all columns a block of *flat* folds at once; the number of blocks.
     fn split_flat(&self, plan: &mut SegmentsPlan, inner: u64) -> u64 {
         let (groups, chunks) = (plan.shape.groups, plan.shape.chunks.max(1));
-        plan.width = inner.max(1) as u32;
         let threads = flat::threads(self.layout.acc_bytes);
+        let vector = plan.shape.vector;
+        // Tiles of as many columns each, all of them in one if they fit.
+        let most = FLAT_WIDTH.min(threads - 2 * vector) as u64;
+        let tiles = if inner > threads as u64 { inner.div_ceil(most) } else { 1 };
+        plan.width = inner.max(1).div_ceil(tiles) as u32;
+        if tiles > 1 {
+            plan.width = plan.width.next_multiple_of(vector);
+        }
         plan.parts = ((threads / plan.width + 1).next_power_of_two() / 2).clamp(1, groups);
-        plan.block = plan.width * plan.parts;
-        let outer = plan.m / inner.max(1);
-        let bytes = plan.shape.chunk.min(plan.shape.n) * inner * self.layout.item_bytes as u64;
+        plan.block =
+            plan.parts * if tiles > 1 { vector * flat::a_row(plan.width, vector) } else { plan.width };
+        let tiles = inner.div_ceil(plan.width as u64);
+        let outer = (plan.m / inner.max(1)).saturating_mul(tiles);
+        let bytes = plan.shape.chunk.min(plan.shape.n) * plan.width as u64 * self.layout.item_bytes as u64;
         let least = groups.div_ceil(plan.parts * flat::MAX_ROUNDS).next_power_of_two();
         plan.splits = least;
-        // Blocks for all multiprocessors, and no more than it takes: each begins and ends.
-        let enough = self.facts.multiprocessors as u64 * FLAT_RESIDENT;
-        let all = plan.m.saturating_mul(plan.shape.n).saturating_mul(self.layout.item_bytes as u64);
-        let most = if self.layout.acc_bytes > 8 { FLAT_LEAST } else { FLAT_MOST };
-        let target = (all / enough.max(1)).clamp(FLAT_LEAST, most);
-        while plan.splits < flat::MAX_SPLITS
-            && plan.parts * plan.splits * 2 <= groups
-            && bytes / plan.splits as u64 > target
+        let (shape, width, small) = (plan.shape, plan.width, self.layout.acc_bytes <= 8);
+        let resident = flat::resident(vector, self.layout.acc_bytes, plan.block) as u64;
+        let mut splits = least;
+        let few = |splits: u32| {
+            outer.saturating_mul(chunks * splits as u64) < self.facts.multiprocessors as u64 * resident
+        };
+        // 64 columns of 2^20 `f32` take 77 us by blocks that share a chunk by twos, and 73 by fours; others take less by the fewer.
+        let short = !small || inner.is_power_of_two() && inner > 16;
+        while splits < flat::MAX_SPLITS
+            && plan.parts * splits * 2 <= groups
+            && bytes / splits as u64 > if !small || few(splits) { FLAT_LEAST } else { FLAT_MOST }
         {
-            plan.splits *= 2;
+            splits *= 2;
+            let cost = |splits| self.rounds(&shape, width, outer, splits, resident, FLAT_BEGIN);
+            if short || cost(splits) < cost(plan.splits) {
+                plan.splits = splits;
+            }
         }
         let pieces = chunks * plan.splits as u64;
         if pieces > 1 {
@@ -811,7 +896,8 @@ mod tests {
         let m = 1 << 22;
         assert_eq!([1, 4, 16].map(|n| chosen(m, n)), [SegmentStrategy::Thread; 3]);
         assert_eq!([17, 64, 127].map(|n| chosen(m, n)), [SegmentStrategy::Small; 3]);
-        assert_eq!([128, 129, 511, 512].map(|n| chosen(m, n)), [SegmentStrategy::Warp; 4]);
+        assert_eq!([128, 132, 155, 511, 512].map(|n| chosen(m, n)), [SegmentStrategy::Warp; 5]);
+        assert_eq!([129, 143, 150].map(|n| chosen(m, n)), [SegmentStrategy::Small; 3]);
         assert_eq!([513, 8192].map(|n| chosen(m, n)), [SegmentStrategy::Block; 2]);
         assert_eq!([8193, 1 << 30].map(|n| chosen(3, n)), [SegmentStrategy::Large; 2]);
         let block = |n| planner::<Sum<f32>>().plan(m, n, rows(n)).unwrap().block;
