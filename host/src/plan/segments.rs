@@ -612,7 +612,7 @@ impl SegmentPlanner {
             && shape.n.div_ceil(4) <= most
     }
 
-    /// Are columns of more lanes than one thread has best shared by threads of a warp, several columns each?
+    /// Are columns of more lanes than one thread has best shared by threads of as many warps, several columns each?
     fn is_for_few(&self, m: u64, shape: &Shape, inner: u64) -> bool {
         let OperatorLayout { item_bytes, acc_bytes, commutative, any_order, .. } = self.layout;
         let few = abreast(item_bytes, acc_bytes);
