@@ -305,45 +305,27 @@ impl Table {
 /// in the dependent's modules as well.
 #[macro_export]
 macro_rules! kernels {
-    ($(#[$meta:meta])* $vis:vis static $table:ident: $($name:ident => $op:ty),+ $(,)?) => {
-        $(
-            #[cfg(target_arch = "nvptx64")]
-            const _: () = {
-                #[unsafe(export_name = concat!(stringify!($name), "__descriptor"))]
-                static DESCRIPTOR: $crate::export::Descriptor = $crate::export::Descriptor::of::<$op>();
-                $crate::__entry!($name, $op, reduce_one);
-                $crate::__entry!($name, $op, reduce_short);
-                $crate::__entry!($name, $op, reduce_long);
-            };
-        )+
-
-        #[cfg(not(target_arch = "nvptx64"))]
-        $(#[$meta])*
-        $vis static $table: $crate::export::Table = $crate::export::Table {
-            krate: env!("CARGO_PKG_NAME"),
-            exports: &[$(
-                $crate::export::Export::new::<$op>(stringify!($name), &[
-                    $crate::__simulated!($op, reduce_one),
-                    $crate::__simulated!($op, reduce_short),
-                    $crate::__simulated!($op, reduce_long),
-                ]),
-            )+],
-        };
-    };
+    ($($list:tt)*) => { $crate::__array_kernels! { [reduce_one, reduce_short, reduce_long] $($list)* } };
 }
 
 /// As [`kernels!`](crate::kernels), with one kernel in place of `reduce_one` and `reduce_short`: `NAME__reduce_few`. A quarter
 /// less to compile and to carry; arrays of up to 4 MiB take up to 0.2 us longer (H200).
 #[macro_export]
 macro_rules! compact_kernels {
-    ($(#[$meta:meta])* $vis:vis static $table:ident: $($name:ident => $op:ty),+ $(,)?) => {
+    ($($list:tt)*) => { $crate::__array_kernels! { [reduce_few, reduce_long] $($list)* } };
+}
+
+/// Exports operators with these kernels for whole arrays.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __array_kernels {
+    ($kernels:tt $(#[$meta:meta])* $vis:vis static $table:ident: $($name:ident => $op:ty),+ $(,)?) => {
         $(
             #[cfg(target_arch = "nvptx64")]
             const _: () = {
                 #[unsafe(export_name = concat!(stringify!($name), "__descriptor"))]
                 static DESCRIPTOR: $crate::export::Descriptor = $crate::export::Descriptor::of::<$op>();
-                $crate::__entry!($name, $op, reduce_few);
-                $crate::__entry!($name, $op, reduce_long);
+                $crate::__array_entries!($name, $op, $kernels);
             };
         )+
 
@@ -352,13 +334,22 @@ macro_rules! compact_kernels {
         $vis static $table: $crate::export::Table = $crate::export::Table {
             krate: env!("CARGO_PKG_NAME"),
             exports: &[$(
-                $crate::export::Export::new::<$op>(stringify!($name), &[
-                    $crate::__simulated!($op, reduce_few),
-                    $crate::__simulated!($op, reduce_long),
-                ]),
+                $crate::export::Export::new::<$op>(stringify!($name), $crate::__array_simulated!($op, $kernels)),
             )+],
         };
     };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __array_entries {
+    ($name:ident, $op:ty, [$($kernel:ident),+]) => { $($crate::__entry!($name, $op, $kernel);)+ };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __array_simulated {
+    ($op:ty, [$($kernel:ident),+]) => { &[$($crate::__simulated!($op, $kernel)),+] };
 }
 
 /// Exports operators' kernels for segments: `segment_kernels! { pub static TABLE: sum_f32_segments => Sum<f32>, ... }`.
