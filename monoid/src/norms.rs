@@ -336,12 +336,19 @@ fn sum_of_products<T: Plain, const N: usize>(_pairs: [[T; 2]; N], _signed: bool)
 /// The sum of squares of bytes: on a GPU four at a time.
 #[inline(always)]
 pub(crate) fn sum_of_squares<T: Plain, const N: usize>(items: [T; N], signed: bool) -> Option<i32> {
+    // Before pairs of no use are made: compilers do not always see that they are not.
+    if size_of::<T>() != 1 || cfg!(not(target_arch = "nvptx64")) {
+        return None;
+    }
     sum_of_products(items.map(|item| [item, item]), signed)
 }
 
 /// The sum of bytes, if `one` is 1: on a GPU four at a time.
 #[inline(always)]
 pub(crate) fn sum_of_bytes<T: Plain, const N: usize>(items: [T; N], one: T, signed: bool) -> Option<i32> {
+    if size_of::<T>() != 1 || cfg!(not(target_arch = "nvptx64")) {
+        return None;
+    }
     sum_of_products(items.map(|item| [item, one]), signed)
 }
 

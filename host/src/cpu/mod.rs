@@ -188,14 +188,28 @@ fn fold_chunks<Op: Monoid>(op: &Op, values: Vec<Op::Acc>, shape: &Shape) -> Op::
 
 /// Combines neighbours until one value is left, which an odd one out reaches unchanged. `values` has at least one;
 /// what is in both afterwards is of no use.
+///
+/// Like all that is inlined into the walks it loops over places: much of what iterators stand on is no candidate for
+/// inlining where a crate's units are optimised each alone.
 #[inline(always)]
-fn pairwise<Op: Monoid>(op: &Op, values: &mut Vec<Op::Acc>, other: &mut Vec<Op::Acc>) -> Op::Acc {
-    let (mut from, mut to) = (values, other);
-    while from.len() > 1 {
-        let (pairs, rest) = from.as_chunks::<2>();
-        to.clear();
-        to.extend(pairs.iter().map(|&[left, right]| op.combine(left, right)));
-        to.extend_from_slice(rest);
+fn pairwise<Op: Monoid>(op: &Op, values: &mut [Op::Acc], other: &mut Vec<Op::Acc>) -> Op::Acc {
+    let mut len = values.len();
+    if other.len() < len / 2 + 1 {
+        other.resize(len / 2 + 1, values[0]);
+    }
+    let (mut from, mut to) = (values, &mut other[..]);
+    while len > 1 {
+        let half = len / 2;
+        {
+            let (pairs, to) = (&from[..2 * half], &mut to[..half]);
+            for k in 0..half {
+                to[k] = op.combine(pairs[2 * k], pairs[2 * k + 1]);
+            }
+        }
+        if len > 2 * half {
+            to[half] = from[len - 1];
+        }
+        len = len.div_ceil(2);
         std::mem::swap(&mut from, &mut to);
     }
     from[0]
@@ -211,7 +225,7 @@ fn fold_values<Op: Monoid>(op: &Op, mut values: Vec<Op::Acc>) -> Op::Acc {
         }
     }
     values.truncate(lanes);
-    pairwise(op, &mut values, &mut Vec::with_capacity(lanes / 2 + 1))
+    pairwise(op, &mut values, &mut Vec::new())
 }
 
 /// Folds the chunks' values in runs of `run` neighbours, and those pairwise.

@@ -110,10 +110,12 @@ struct Folder<'a, Op: Monoid> {
 }
 
 impl<Op: Monoid> Folder<'_, Op> {
+    #[inline]
     fn number(&self, k: u64) -> u64 {
         self.numbers.map_or(k, |numbers| numbers[k as usize])
     }
 
+    #[inline]
     fn operator(&self, k: u64) -> Op {
         let k = self.number(k);
         match self.operators {
@@ -123,6 +125,7 @@ impl<Op: Monoid> Folder<'_, Op> {
         }
     }
 
+    #[inline]
     fn put(&self, k: u64, result: Op::Output) {
         // SAFETY: each segment is one thread's, once.
         unsafe { self.results.put(self.number(k) as usize, result) }

@@ -44,6 +44,7 @@ impl<'a, T: Copy> Places<'a, T> {
     /// # Safety
     ///
     /// No other thread uses that place meanwhile.
+    #[inline]
     pub(super) unsafe fn get(&self, place: usize) -> T {
         assert!(place < self.len);
         // SAFETY: a place in the slice, which is this thread's.
@@ -55,6 +56,7 @@ impl<'a, T: Copy> Places<'a, T> {
     /// # Safety
     ///
     /// No other thread uses that place meanwhile.
+    #[inline]
     pub(super) unsafe fn put(&self, place: usize, value: T) {
         assert!(place < self.len);
         // SAFETY: a place in the slice, which is this thread's.
@@ -83,6 +85,7 @@ impl<'a, T> Slots<'a, T> {
     /// # Safety
     ///
     /// No other thread uses that place meanwhile.
+    #[inline]
     pub(super) unsafe fn put(&self, place: usize, value: T) {
         assert!(place < self.len);
         // SAFETY: a place in the slice, which is this thread's.

@@ -335,14 +335,21 @@ fn walk_lanes<Op: Monoid>(
     let block = ROWS as u64 * lanes;
     let mut next = range.start;
     let index = |next: u64| next.wrapping_add(shift);
-    acc.clear();
+    let present = lanes.min(range.end - next) as usize;
+    if acc.len() < present {
+        acc.resize(present, op.identity());
+    }
+    let acc = &mut acc[..present];
     if range.end - next >= block {
         lift_rows(op, acc, items.run(next..next + block, read), index(next));
         next += block;
     } else {
-        let end = range.end.min(next + lanes);
-        let row = items.run(next..end, read);
-        acc.extend(row.iter().zip(index(next)..).map(|(&item, index)| op.lift(item, index)));
+        let end = next + present as u64;
+        let row = &items.run(next..end, read)[..present];
+        let first = index(next);
+        for lane in 0..present {
+            acc[lane] = op.lift(row[lane], first + lane as u64);
+        }
         next = end;
     }
     while range.end - next >= block {
@@ -351,10 +358,7 @@ fn walk_lanes<Op: Monoid>(
     }
     while next < range.end {
         let end = range.end.min(next + lanes);
-        let row = items.run(next..end, read);
-        for ((acc, &item), index) in acc.iter_mut().zip(row).zip(index(next)..) {
-            *acc = op.push(*acc, item, index);
-        }
+        push_lanes(op, acc, items.run(next..end, read), index(next));
         next = end;
     }
     pairwise(op, acc, pairs)
@@ -370,32 +374,45 @@ fn split_rows<T>(rows: &[T]) -> [&[T]; 4] {
     [a, b, c, &d[..lanes]]
 }
 
+/// Pushes items each into its accumulator, of which there are as many or more.
+#[inline(always)]
+fn push_lanes<Op: Monoid>(op: &Op, acc: &mut [Op::Acc], items: &[Op::Item], index: u64) {
+    let acc = &mut acc[..items.len()];
+    for lane in 0..items.len() {
+        acc[lane] = op.push(acc[lane], items[lane], index + lane as u64);
+    }
+}
+
 /// Pushes [`ROWS`] whole rows, so that an accumulator is loaded and stored once for all of them.
 #[inline(always)]
 fn push_rows<Op: Monoid>(op: &Op, acc: &mut [Op::Acc], rows: &[Op::Item], index: u64) {
-    let step = acc.len() as u64;
+    let lanes = acc.len();
     let [a, b, c, d] = split_rows(rows);
-    let rows = a.iter().zip(b).zip(c.iter().zip(d));
-    for ((acc, ((&a, &b), (&c, &d))), index) in acc.iter_mut().zip(rows).zip(index..) {
-        let mut value = op.push(*acc, a, index);
-        value = op.push(value, b, index + step);
-        value = op.push(value, c, index + 2 * step);
-        *acc = op.push(value, d, index + 3 * step);
+    let (a, b, c, d) = (&a[..lanes], &b[..lanes], &c[..lanes], &d[..lanes]);
+    let step = lanes as u64;
+    for lane in 0..lanes {
+        let index = index + lane as u64;
+        let mut value = op.push(acc[lane], a[lane], index);
+        value = op.push(value, b[lane], index + step);
+        value = op.push(value, c[lane], index + 2 * step);
+        acc[lane] = op.push(value, d[lane], index + 3 * step);
     }
 }
 
 /// Lifts the first of [`ROWS`] whole rows and pushes the others.
 #[inline(always)]
-fn lift_rows<Op: Monoid>(op: &Op, acc: &mut Vec<Op::Acc>, rows: &[Op::Item], index: u64) {
-    let step = (rows.len() / ROWS) as u64;
+fn lift_rows<Op: Monoid>(op: &Op, acc: &mut [Op::Acc], rows: &[Op::Item], index: u64) {
+    let lanes = acc.len();
     let [a, b, c, d] = split_rows(rows);
-    let rows = a.iter().zip(b).zip(c.iter().zip(d));
-    acc.extend(rows.zip(index..).map(|(((&a, &b), (&c, &d)), index)| {
-        let mut value = op.lift(a, index);
-        value = op.push(value, b, index + step);
-        value = op.push(value, c, index + 2 * step);
-        op.push(value, d, index + 3 * step)
-    }));
+    let (a, b, c, d) = (&a[..lanes], &b[..lanes], &c[..lanes], &d[..lanes]);
+    let step = lanes as u64;
+    for lane in 0..lanes {
+        let index = index + lane as u64;
+        let mut value = op.lift(a[lane], index);
+        value = op.push(value, b[lane], index + step);
+        value = op.push(value, c[lane], index + 2 * step);
+        acc[lane] = op.push(value, d[lane], index + 3 * step);
+    }
 }
 
 #[inline(always)]
@@ -436,23 +453,29 @@ fn run_value<Op: Monoid>(op: &Op, items: &[Op::Item], index: u64) -> Op::Acc {
         }
         return acc;
     };
-    let mut acc: [Op::Acc; STREAMS * WIDTH] =
-        std::array::from_fn(|lane| op.lift(first[lane], index + lane as u64));
+    let mut acc = [op.identity(); STREAMS * WIDTH];
+    for lane in 0..STREAMS * WIDTH {
+        acc[lane] = op.lift(first[lane], index + lane as u64);
+    }
     let index = index + first.len() as u64;
     let (head, rest) = rest.split_at(rest.as_ptr().align_offset(ALIGNMENT).min(rest.len()));
     push_in_turn(op, &mut acc, head, index);
     let index = index + head.len() as u64;
     let (streams, tail) = rest.split_at(rest.len() / (STREAMS * ROW) * (STREAMS * ROW));
     let step = (streams.len() / STREAMS) as u64;
-    let [a, b, c, d] = split_rows(streams).map(|stream| stream.as_chunks::<ROW>().0);
+    let [a, b, c, d] = split_rows(streams);
+    let (a, b, c, d) =
+        (a.as_chunks::<ROW>().0, b.as_chunks::<ROW>().0, c.as_chunks::<ROW>().0, d.as_chunks::<ROW>().0);
+    let rows = a.len();
+    let (b, c, d) = (&b[..rows], &c[..rows], &d[..rows]);
     let (lanes, _) = acc.as_chunks_mut::<WIDTH>();
     if let [acc_a, acc_b, acc_c, acc_d] = lanes {
-        for (row, (((a, b), c), d)) in a.iter().zip(b).zip(c).zip(d).enumerate() {
+        for row in 0..rows {
             let index = index + (row * ROW) as u64;
-            push_row(op, acc_a, a, index);
-            push_row(op, acc_b, b, index + step);
-            push_row(op, acc_c, c, index + 2 * step);
-            push_row(op, acc_d, d, index + 3 * step);
+            push_row(op, acc_a, &a[row], index);
+            push_row(op, acc_b, &b[row], index + step);
+            push_row(op, acc_c, &c[row], index + 2 * step);
+            push_row(op, acc_d, &d[row], index + 3 * step);
         }
     }
     push_in_turn(op, &mut acc, tail, index + streams.len() as u64);
@@ -504,11 +527,10 @@ fn push_row<Op: Monoid>(op: &Op, acc: &mut [Op::Acc; WIDTH], row: &[Op::Item; RO
 /// Pushes items into the accumulators, one after the other and again from the first.
 #[inline(always)]
 fn push_in_turn<Op: Monoid>(op: &Op, acc: &mut [Op::Acc], items: &[Op::Item], index: u64) {
-    let mut index = index;
-    for row in items.chunks(acc.len()) {
-        for (acc, &item) in acc.iter_mut().zip(row) {
-            *acc = op.push(*acc, item, index);
-            index += 1;
-        }
+    let mut next = 0;
+    while next < items.len() {
+        let end = items.len().min(next + acc.len());
+        push_lanes(op, acc, &items[next..end], index + next as u64);
+        next = end;
     }
 }
