@@ -1,7 +1,7 @@
 //! What is done to LLVM's textual IR between rustc and `opt`: shared statics change address space, every function
 //! gets one target CPU, and the entry points and globals of a module are found.
 //!
-//! The input is what `llvm-dis` prints: one global, alias, attribute group or instruction on a line, quotes inside
+//! The input is what `llvm-link -S` prints: one global, alias, attribute group or instruction on a line, quotes inside
 //! strings escaped as `\22`.
 
 use std::collections::{BTreeMap, HashMap};

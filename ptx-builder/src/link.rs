@@ -6,7 +6,6 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
 
 use crate::compile::{Bitcode, TARGET};
 use crate::ir::{self, Group};
@@ -59,12 +58,6 @@ fn link(toolchain: &Toolchain, objects: &[PathBuf], output: &Path) -> Result<(),
     tool(toolchain, "llvm-link", arguments.chain(objects.iter().map(OsString::from)))
 }
 
-/// The bitcode as text, by way of the file `text`.
-fn disassemble(toolchain: &Toolchain, bitcode: &Path, text: &Path) -> Result<String, Error> {
-    tool(toolchain, "llvm-dis", [OsString::from("-o"), text.into(), bitcode.into()])?;
-    fs::read_to_string(text).map_err(|source| Error::io("read", text, source))
-}
-
 /// The linked kernels for one architecture, shared statics in their address space.
 #[derive(Debug)]
 pub(crate) struct Linked {
@@ -83,7 +76,6 @@ pub(crate) fn link_kernels(
     folder: &Path,
 ) -> Result<Linked, Error> {
     fs::create_dir_all(folder).map_err(|source| Error::io("create", folder, source))?;
-    // Only what the kernel crate itself exports counts: kernels of its dependencies do not leak into its modules.
     let own = match &bitcode.own[..] {
         [object] => object.clone(),
         objects => {
@@ -98,21 +90,16 @@ pub(crate) fn link_kernels(
     objects.push(core);
     let rest = folder.join("rest.bc");
     link(toolchain, &objects, &rest)?;
-    let all = folder.join("all.bc");
-    let (own_ir, linked) = thread::scope(|scope| {
-        let own_ir = scope.spawn(|| disassemble(toolchain, &own, &folder.join("own.ll")));
-        // The option is about all modules but the first.
-        let only_needed = ["--only-needed", "-o"].map(OsString::from);
-        let linked = only_needed.into_iter().chain([&all, &own, &rest].map(OsString::from));
-        let linked = tool(toolchain, "llvm-link", linked);
-        (own_ir.join(), linked)
-    });
-    linked?;
-    let own_ir = own_ir.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-    let groups = ir::groups(ir::entries(&own_ir), &ir::exported_globals(&own_ir));
-    let allowances = ir::allowances(&own_ir);
-    let bounds = ir::launch_bounds(&own_ir);
-    let rewritten = ir::rewrite(&disassemble(toolchain, &all, &folder.join("all.ll"))?, &arch.to_string())?;
+    // As text, and with it what the crate exports: the option, which is about all modules but the first, has the linker take
+    // nothing that nobody calls, so no kernel or static that only a dependency exports.
+    let all = folder.join("all.ll");
+    let only_needed = ["-S", "--only-needed", "-o"].map(OsString::from);
+    tool(toolchain, "llvm-link", only_needed.into_iter().chain([&all, &own, &rest].map(OsString::from)))?;
+    let text = fs::read_to_string(&all).map_err(|source| Error::io("read", &all, source))?;
+    let groups = ir::groups(ir::entries(&text), &ir::exported_globals(&text));
+    let allowances = ir::allowances(&text);
+    let bounds = ir::launch_bounds(&text);
+    let rewritten = ir::rewrite(&text, &arch.to_string())?;
     let module = Module::new(ir::bound_launches(&rewritten.text, &bounds));
     Ok(Linked { module, groups, allowances, bounds, zeroed: rewritten.zeroed })
 }

@@ -2,7 +2,7 @@
 //!
 //! LLVM would drop the rest as well, but only after reading the kernels of all groups once for each group.
 //!
-//! Like [`ir`](crate::ir) this reads what `llvm-dis` prints: everything at the top level is one line, but functions
+//! Like [`ir`](crate::ir) this reads what `llvm-link -S` prints: everything at the top level is one line, but functions
 //! with a body, which end with a line `}`.
 
 use std::collections::{BTreeMap, HashMap, HashSet};

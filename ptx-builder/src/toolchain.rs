@@ -18,7 +18,7 @@ pub const VARIABLE: &str = "WARPFOLD_DEVICE_TOOLCHAIN";
 pub const MINIMUM_RUSTC: Version = Version { major: 1, minor: 96, patch: 0 };
 
 /// The LLVM tools that are called.
-pub const TOOLS: [&str; 5] = ["llvm-ar", "llvm-link", "llvm-dis", "opt", "llc"];
+pub const TOOLS: [&str; 4] = ["llvm-ar", "llvm-link", "opt", "llc"];
 
 /// The commands that install a device toolchain, one a line.
 pub const INSTALL: &str = "    Debian:  apt-get install -y rustc-web rust-web-src rust-web-llvm\n    \
@@ -71,7 +71,7 @@ pub struct Toolchain {
     /// The major version of the compiler's LLVM and of the tools.
     pub llvm: u32,
     /// The tools, in the order of [`TOOLS`].
-    tools: [PathBuf; 5],
+    tools: [PathBuf; TOOLS.len()],
 }
 
 impl Toolchain {
@@ -294,7 +294,7 @@ impl Search {
                 None => missing.push(name.to_owned()),
             }
         }
-        let Ok(tools) = <[PathBuf; 5]>::try_from(tools) else {
+        let Ok(tools) = <[PathBuf; TOOLS.len()]>::try_from(tools) else {
             return Err(Reason::NoTools { llvm, missing });
         };
         Ok(Toolchain { origin: origin.to_owned(), rustc, cargo, version, llvm, tools })
@@ -366,7 +366,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         fake(&root.path().join("rustup/a-old"), "1.95.0", true, &TOOLS);
         fake(&root.path().join("rustup/b-no-src"), "1.96.1", false, &TOOLS);
-        fake(&root.path().join("rustup/c-no-tools"), "1.97.0-nightly", true, &["llvm-ar", "llvm-dis", "opt"]);
+        fake(&root.path().join("rustup/c-no-tools"), "1.97.0-nightly", true, &["llvm-ar", "opt"]);
         fs::create_dir_all(root.path().join("rustup/d-empty")).unwrap();
         let error = search(root.path(), None).run().unwrap_err();
         let reasons: Vec<_> = error.rejections.iter().map(|rejection| rejection.reason.clone()).collect();
@@ -401,15 +401,15 @@ mod tests {
     fn the_system_toolchain_takes_llvm_tools_of_the_right_major_version() {
         let root = tempfile::tempdir().unwrap();
         fake(&root.path().join("usr"), "1.96.0", true, &[]);
-        for file in ["usr/lib/llvm-22/bin/opt", "usr/lib/llvm-21/bin/llc", "path/llc-22", "path/llvm-ar-22"] {
+        for file in ["usr/lib/llvm-22/bin/opt", "usr/lib/llvm-21/bin/llc", "path/llvm-ar-22"] {
             let file = root.path().join(file);
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, "").unwrap();
         }
         let error = search(root.path(), None).run().unwrap_err();
-        let missing = vec!["llvm-link".to_owned(), "llvm-dis".to_owned()];
+        let missing = vec!["llvm-link".to_owned(), "llc".to_owned()];
         assert_eq!(error.rejections[0].reason, Reason::NoTools { llvm: 22, missing });
-        for tool in ["llvm-link", "llvm-dis"] {
+        for tool in ["llvm-link", "llc"] {
             fs::write(root.path().join(format!("path/{tool}-22")), "").unwrap();
         }
         let found = search(root.path(), None).run().unwrap();
