@@ -24,7 +24,7 @@ pub(crate) fn items(ir: &str) -> impl Iterator<Item = &str> {
     let mut rest = ir;
     std::iter::from_fn(move || {
         let end = match rest.starts_with("define ") {
-            true => rest.find("\n}").map(|at| at + 2),
+            true => body_end(rest),
             false => Some(0),
         };
         let length = end.and_then(|end| Some(end + rest[end..].find('\n')? + 1)).unwrap_or(rest.len());
@@ -32,6 +32,18 @@ pub(crate) fn items(ir: &str) -> impl Iterator<Item = &str> {
         rest = after;
         (!item.is_empty()).then_some(item)
     })
+}
+
+/// The place behind the brace that ends a function: the first at the start of a line. Line by line, for a search of two
+/// characters is slow where it is not optimised, as build scripts are not.
+fn body_end(function: &str) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        at += function[at..].find('\n')? + 1;
+        if function[at..].starts_with('}') {
+            return Some(at + 1);
+        }
+    }
 }
 
 /// The first line of an item, without its end.

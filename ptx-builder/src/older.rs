@@ -50,12 +50,21 @@ const NEWER_KINDS: [(&str, Arch); 6] = [
 /// Extremes of halves came with sm_80.
 const HALF_EXTREMES: [&str; 4] = ["min.f16", "max.f16", "min.ftz.f16", "max.ftz.f16"];
 
+/// What stands before `//`.
+fn without_comment(line: &str) -> &str {
+    match line.find('/') {
+        Some(at) if line[at + 1..].starts_with('/') => &line[..at],
+        Some(_) => line.split("//").next().unwrap_or_default(),
+        None => line,
+    }
+}
+
 /// The text for `arch`, in PTX of a `version` as LLVM counts it, from that for a newer one.
 pub(crate) fn derive(ptx: &str, arch: Arch, version: u32) -> Result<String, Error> {
     let mut text = String::with_capacity(ptx.len());
     for line in ptx.lines() {
         // What stands before an instruction: a guard.
-        let code = line.split("//").next().unwrap_or_default().trim();
+        let code = without_comment(line).trim();
         let instruction = match code.strip_prefix('@') {
             Some(guarded) => {
                 guarded.split_once(char::is_whitespace).map_or("", |(_, rest)| rest.trim_start())

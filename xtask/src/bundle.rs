@@ -48,7 +48,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         let mut command = workspace.cargo(arguments);
         command.args([
             "--features",
-            "cuda",
+            "cuda,machine-code",
             "--package",
             "warpfold",
             "--message-format",
