@@ -431,7 +431,11 @@ unsafe fn fetch<T>(first: *const T, width: usize, stride: isize) {
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let a_line = (LINE / size_of::<T>().max(1) / stride.unsigned_abs().max(1)).max(1);
-        for j in (0..width).step_by(a_line).take(LINES as usize) {
+        for line in 0..LINES as usize {
+            let j = line * a_line;
+            if j >= width {
+                break;
+            }
             // SAFETY: one of the items.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(first.offset(j as isize * stride).cast()) };
         }

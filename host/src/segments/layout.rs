@@ -143,7 +143,8 @@ impl<'a> Walk<'a> {
     pub(crate) fn go(&mut self, number: u64) {
         let mut rest = number;
         self.offset = 0;
-        for (at, axis) in self.at.iter_mut().zip(self.axes).rev() {
+        for i in (0..self.axes.len()).rev() {
+            let (at, axis) = (&mut self.at[i], &self.axes[i]);
             *at = rest % axis.len;
             rest /= axis.len;
             self.offset += *at as i64 * axis.stride;
@@ -157,6 +158,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Steps left on the innermost axis, this one included, and the items from one to the next.
+    #[inline]
     pub(crate) fn run(&self) -> (u64, i64) {
         match (self.axes.last(), self.at.last()) {
             (Some(axis), Some(at)) => (axis.len - at, axis.stride),
@@ -168,7 +170,8 @@ impl<'a> Walk<'a> {
     #[inline]
     pub(crate) fn step(&mut self, steps: u64) {
         let mut steps = steps;
-        for (at, axis) in self.at.iter_mut().zip(self.axes).rev() {
+        for i in (0..self.axes.len()).rev() {
+            let (at, axis) = (&mut self.at[i], &self.axes[i]);
             *at += steps;
             self.offset += steps as i64 * axis.stride;
             if *at < axis.len {
