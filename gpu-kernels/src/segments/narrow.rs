@@ -4,14 +4,17 @@
 //! columns as the one array that they are, and each thread keeps its lanes of every column apart: what is a vector of
 //! lanes in [`rows`](super::rows) is as many vectors as there are columns, which lie one behind the other.
 
+use core::mem::MaybeUninit;
+
 use warpfold_monoid::{
-    Monoid,
+    Monoid, Plain,
     tree::{MAX_GROUPS, VECTOR_BYTES},
 };
 use warpfold_simt::{
     atomic::{self, AcqRel, Gpu},
-    global, grid,
-    hint::{cold_path, nounroll},
+    global::{self, hint::Plainly},
+    grid,
+    hint::{cold_path, nounroll, opaque},
     shared::Shared,
     thread::{block_idx_x, sync_threads, thread_idx_x},
     warp::{FULL, shuffle_idx, sync_warp},
@@ -235,94 +238,116 @@ unsafe fn fold<Op: Monoid, const V: usize, const INNER: usize>(
 ) -> [[Op::Acc; V]; INNER] {
     let mut acc = [[ops[0].identity(); V]; INNER];
     let aligned = !global::is_vector::<Op::Item, V>() || items.addr().is_multiple_of(VECTOR_BYTES);
-    let mut row = group as u64 * V as u64;
+    let first = group as u64 * V as u64;
     let step = groups as u64 * V as u64;
-    let first = row;
-    // Two rows at once, where accumulators leave registers for them: of more columns, sums and maxima would spill some.
-    let two = const { INNER == 2 && held::<Op>(V) * INNER * size_of::<Op::Acc>() <= 64 };
-    while two && aligned && row + step + V as u64 <= len {
+    // Whole rows that are read by vectors.
+    let whole = if aligned && first + V as u64 <= len {
+        ((len - V as u64 - first) >> step.trailing_zeros()) as u32 + 1
+    } else {
+        0
+    };
+    let apart = step as usize * INNER;
+    let mut from = items.wrapping_add(first as usize * INNER);
+    // Two rows of two columns, else one: as many bytes, all the time.
+    let ahead = const { if INNER == 2 { 2 } else { 1 } };
+    let mut batch: [Row<Op::Item, V, INNER>; 2] = core::array::from_fn(|j| {
+        let wanted = j < ahead && (j as u32) < whole;
+        // SAFETY: a row of the chunk, if it is whole.
+        core::array::from_fn(|v| unsafe { ask(from.wrapping_add(j * apart), v, wanted) })
+    });
+    let mut taken = 0;
+    let mut begun = false;
+    while taken < whole {
         nounroll();
-        let batch: [[[Op::Item; V]; INNER]; 2] = core::array::from_fn(|j| {
-            let from = items.wrapping_add(((row + j as u64 * step) * INNER as u64) as usize);
-            // SAFETY: as many vectors as there are columns.
-            core::array::from_fn(|v| unsafe { global::load_neighbours(from.wrapping_add(v * V)) })
-        });
         let mut j = 0;
-        while j < 2 {
-            let mut slot = 0;
-            while slot < V {
-                let index = start + row + j as u64 * step + slot as u64;
-                let mut c = 0;
-                while c < INNER {
-                    let at = slot * INNER + c;
-                    let item = batch[j][at / V][at % V];
-                    let to = if Op::ANY_ORDER { 0 } else { slot };
-                    let begun = row != first || j > 0 || (Op::ANY_ORDER && slot > 0);
-                    acc[c][to] =
-                        if begun { ops[c].push(acc[c][to], item, index) } else { ops[c].lift(item, index) };
-                    c += 1;
+        while j < ahead {
+            if j == 0 || taken + (j as u32) < whole {
+                let index = start + first + (taken + j as u32) as u64 * step;
+                let next = from.wrapping_add((ahead + j) * apart);
+                let wanted = taken + ((ahead + j) as u32) < whole;
+                let mut v = 0;
+                while v < INNER {
+                    // SAFETY: asked for.
+                    let items = unsafe { batch[j][v].assume_init() };
+                    let mut i = 0;
+                    while i < V {
+                        // Item `slot * INNER + c` of a row is slot `slot` of column `c`.
+                        let (slot, c) = ((v * V + i) / INNER, (v * V + i) % INNER);
+                        let index = index + slot as u64;
+                        let to = if Op::ANY_ORDER { 0 } else { slot };
+                        acc[c][to] = if begun || j > 0 || (Op::ANY_ORDER && slot > 0) {
+                            ops[c].push(acc[c][to], items[i], index)
+                        } else {
+                            ops[c].lift(items[i], index)
+                        };
+                        i += 1;
+                    }
+                    // In its place, as soon as there is room.
+                    // SAFETY: a row of the chunk, if it is whole.
+                    batch[j][v] = unsafe { ask(next, v, wanted) };
+                    v += 1;
                 }
-                slot += 1;
             }
             j += 1;
         }
-        row += 2 * step;
+        // Not known to be true, or else the first rows would get a body of their own.
+        begun = opaque(1) != 0;
+        from = from.wrapping_add(ahead * apart);
+        taken += ahead as u32;
     }
+    // What is no vectors.
+    let mut row = first + whole as u64 * step;
     while row < len {
         nounroll();
+        cold_path();
         let from = items.wrapping_add((row * INNER as u64) as usize);
-        let whole = row + V as u64 <= len;
-        // Item `slot * INNER + c` of these is slot `slot` of column `c`.
-        if whole {
-            let batch: [[Op::Item; V]; INNER] = if aligned {
-                // SAFETY: as many vectors as there are columns.
-                core::array::from_fn(|v| unsafe { global::load_neighbours(from.wrapping_add(v * V)) })
-            } else {
-                cold_path();
-                core::array::from_fn(|v| {
-                    // SAFETY: items of the chunk.
-                    core::array::from_fn(|i| unsafe { global::load(from.wrapping_add(v * V + i)) })
-                })
-            };
-            let mut slot = 0;
-            while slot < V {
+        let there = (len - row).min(V as u64) as u32;
+        let batch: [[MaybeUninit<Op::Item>; INNER]; V] = core::array::from_fn(|slot| {
+            core::array::from_fn(|c| {
+                // SAFETY: an item of the chunk.
+                unsafe {
+                    global::load_if::<Plainly, Op::Item>(
+                        (slot as u32) < there,
+                        from.wrapping_add(slot * INNER + c),
+                    )
+                }
+            })
+        });
+        let mut slot = 0;
+        while slot < V {
+            if (slot as u32) < there {
                 let index = start + row + slot as u64;
                 let mut c = 0;
                 while c < INNER {
-                    let at = slot * INNER + c;
-                    let item = batch[at / V][at % V];
+                    // SAFETY: loaded under the same condition.
+                    let item = unsafe { batch[slot][c].assume_init() };
                     let to = if Op::ANY_ORDER { 0 } else { slot };
-                    let begun = row != first || (Op::ANY_ORDER && slot > 0);
-                    acc[c][to] =
-                        if begun { ops[c].push(acc[c][to], item, index) } else { ops[c].lift(item, index) };
+                    acc[c][to] = if row != first || (Op::ANY_ORDER && slot > 0) {
+                        ops[c].push(acc[c][to], item, index)
+                    } else {
+                        ops[c].lift(item, index)
+                    };
                     c += 1;
                 }
-                slot += 1;
             }
-        } else {
-            cold_path();
-            let mut slot = 0;
-            while slot < V {
-                let index = start + row + slot as u64;
-                if row + (slot as u64) < len {
-                    let mut c = 0;
-                    while c < INNER {
-                        // SAFETY: an item of the chunk.
-                        let item = unsafe { global::load(from.wrapping_add(slot * INNER + c)) };
-                        let to = if Op::ANY_ORDER { 0 } else { slot };
-                        let begun = row != first || (Op::ANY_ORDER && slot > 0);
-                        acc[c][to] = if begun {
-                            ops[c].push(acc[c][to], item, index)
-                        } else {
-                            ops[c].lift(item, index)
-                        };
-                        c += 1;
-                    }
-                }
-                slot += 1;
-            }
+            slot += 1;
         }
         row += step;
     }
     acc
+}
+
+/// A thread's lanes of all columns in one row: as many vectors as there are columns.
+type Row<T, const V: usize, const INNER: usize> = [MaybeUninit<[T; V]>; INNER];
+
+/// Asks for a vector of a row, if it is `wanted`. The load stands behind a predicate, or else the assembler would use one row before it
+/// asks for the next.
+///
+/// # Safety
+///
+/// It may be read then, and is aligned.
+#[inline(always)]
+unsafe fn ask<T: Plain, const V: usize>(row: *const T, v: usize, wanted: bool) -> MaybeUninit<[T; V]> {
+    // SAFETY: the caller's promise.
+    unsafe { global::load_neighbours_if::<Plainly, T, V>(wanted, row.wrapping_add(v * V)) }
 }
