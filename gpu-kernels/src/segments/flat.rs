@@ -183,20 +183,22 @@ pub unsafe fn flat<Op: Monoid, const V: usize>(
     let everything = if lanes_there == lanes { None } else { Some(lanes_there) };
     let rounds =
         Rounds { place, slots, slot, rows, inner, first_slot, start, first_lane, present, lanes, everything };
-    // What all but the last chunk of a column are: nobody asks which of their items are there. A tile's last vector may reach into the
-    // next row. Of few columns, a group of each has too few items side by side.
+    // Lanes all have items, and as many in all but the last chunk: nobody asks which are there then. A tile's last vector may reach into
+    // the next row. Of few columns, a group of each has too few items side by side; and of the four schedulers, one would have twice
+    // the work of each of the others where a block has five warps. (64 arrays of 131 columns of 8001 items, whose lanes have three or
+    // four, by eight blocks each take 77 us in place of 73.)
     let side_by_side = width as usize * size_of::<[Op::Item; V]>();
-    let whole = slot.is_whole()
-        && everything.is_none()
+    let alone = everything.is_none()
+        && slot.whole + (slot.rest > 0) as u32 <= BATCH as u32
         && (side_by_side >= 512 || side_by_side >= 256 && side_by_side.is_multiple_of(128))
-        && (!cut || k + 1 < params.chunks || outer + 1 < params.outer)
-        // One of four schedulers would have twice the work of each of the others.
-        && block_dim_x().div_ceil(32) != 5;
+        && block_dim_x().div_ceil(32) != 5
+        && (slot.whole == BATCH as u32 || pieces == 1 || params.chunks > 1);
+    let all = slot.whole == BATCH as u32 && (!cut || k + 1 < params.chunks || outer + 1 < params.outer);
     // SAFETY: the whole block; items of the chunk, and aligned vectors, or not.
     let acc = unsafe {
-        if whole {
+        if alone {
             let before = if cut { lane / V as u32 } else { place.part };
-            rounds.fold_whole::<Op, V>(op, &ops, aligned, a_split / V as u32, before)
+            rounds.fold_alone::<Op, V>(op, &ops, (aligned, all), a_split / V as u32, before)
         } else if aligned {
             rounds.fold::<Op, V, true>(op, &ops)
         } else {
@@ -378,23 +380,23 @@ impl<T: Plain, A: Plain> Rounds<T, A> {
         acc
     }
 
-    /// The same of whole chunks, of which every lane has as many items, `groups` of them: a thread takes those that lie side by side one
-    /// after the other and combines their values alone, so that threads of a column meet once, at the end.
+    /// The same of chunks of which every lane has items, in `groups` groups: a thread takes those that lie side by side one after the
+    /// other and combines their values alone, so that threads of a column meet once, at the end.
     ///
     /// # Safety
     ///
-    /// As there; all items are there, in aligned vectors if `aligned`; `groups` is a power of two, and no less than `parts`. This thread's
-    /// slots are those of part `before`.
+    /// As there; items are in aligned vectors if `aligned`, and every lane has a batch of them if `all`, else no more; `groups` is a power of
+    /// two, and no less than `parts`. This thread's slots are those of part `before`.
     #[inline(always)]
-    unsafe fn fold_whole<Op: Monoid<Item = T, Acc = A>, const V: usize>(
+    unsafe fn fold_alone<Op: Monoid<Item = T, Acc = A>, const V: usize>(
         &self,
         op: &Op,
         ops: &[Op; V],
-        aligned: bool,
+        (aligned, all): (bool, bool),
         groups: u32,
         before: u32,
     ) -> A {
-        let Rounds { place, slots, slot, rows, inner, first_slot, start, first_lane, lanes, .. } = *self;
+        let Rounds { place, slots, mut slot, rows, inner, first_slot, start, first_lane, lanes, .. } = *self;
         let Place { x, part, parts, .. } = place;
         let thread = thread_idx_x();
         let skewed = const { apart(size_of::<A>(), V) };
@@ -402,11 +404,10 @@ impl<T: Plain, A: Plain> Rounds<T, A> {
         let tally = slots.from(V * skewed + most + thread as usize);
         let rounds = groups / parts;
         // A round's slots of this thread are those of a group, the next round's of the next.
-        let a_group = (V as u32 * inner) as usize;
         let skipped = before * (rounds - 1) * V as u32;
         let lanes_of: [u32; V] =
             core::array::from_fn(|slot| first_lane + skipped + (first_slot + slot as u32) / inner);
-        let mut from = slot.first().wrapping_add((skipped * inner) as usize);
+        slot.at += skipped * inner;
         // Where the values of this thread's neighbours are.
         // (What a tile has of threads more than those of its columns get values that nobody takes.)
         let mine = part.min(parts - 1) * V as u32;
@@ -414,8 +415,10 @@ impl<T: Plain, A: Plain> Rounds<T, A> {
             let at = (mine + i as u32) * rows.pitch + x + rows.phase::<V>(i as u32);
             slots.from((at % V as u32) as usize * skewed + (at / V as u32) as usize)
         });
+        let vectors = |slot: &Slots<T>| if all { BATCH as u32 } else { slot.vectors::<V>() };
+        let mut left = vectors(&slot);
         // SAFETY: the first rows.
-        let mut batch = unsafe { slot.ask_all(from, true, aligned) };
+        let mut batch = unsafe { slot.ask_all(slot.first(), left, aligned) };
         let mut round = 0;
         while round < rounds {
             nounroll();
@@ -423,24 +426,19 @@ impl<T: Plain, A: Plain> Rounds<T, A> {
             let index = |slot: usize, row: u32| {
                 start + (lanes_of[slot] + round * V as u32) as u64 + row as u64 * lanes as u64
             };
-            let after = from.wrapping_add(a_group);
-            // SAFETY: asked for.
-            unsafe { push_all::<Op, V, true>(ops, &mut acc, &batch, index) };
-            let mut row = BATCH as u32;
-            while row < slot.whole {
-                nounroll();
-                from = from.wrapping_add(BATCH * slot.apart);
-                // SAFETY: all rows are there.
-                unsafe {
-                    batch = slot.ask_all(from, true, aligned);
-                    push_all::<Op, V, false>(ops, &mut acc, &batch, |slot, u| index(slot, row + u));
-                }
-                row += BATCH as u32;
-            }
-            // Only when these are used: asked for row by row in their place, they all came later (69 us to 75).
+            // SAFETY: asked for, as many as are left.
+            unsafe { push_all(ops, &mut acc, &batch, left, all, index) };
+            let after = Slots { at: slot.at + V as u32 * inner, ..slot };
+            left = if round + 1 < rounds { vectors(&after) } else { 0 };
+            // Not earlier: asked for row by row in the place of those that are used, they all came later (69 us to 75).
             // SAFETY: the next group's first rows.
-            batch = unsafe { slot.ask_all(after, round + 1 < rounds, aligned) };
-            from = after;
+            batch = unsafe { slot.ask_all(after.first(), left, aligned) };
+            if !all && slot.is_cut::<V>() {
+                cold_path();
+                // SAFETY: the items of the last row that are no vector.
+                unsafe { slot.fold_items(ops, &mut acc, index) };
+            }
+            slot = after;
             let mut s = 0;
             while s < V {
                 // SAFETY: one thread, one slot; what was there has been read before a barrier.
@@ -554,31 +552,27 @@ impl<T: Plain> Slots<T> {
         })
     }
 
-    /// Do all slots have as many items, and those are whole batches?
-    #[inline(always)]
-    fn is_whole(&self) -> bool {
-        self.rest == 0 && self.whole > 0 && self.whole.is_multiple_of(BATCH as u32)
-    }
-
-    /// Asks for a batch of vectors, if it is `wanted`; item by item, if they are not aligned.
+    /// Asks for a batch of vectors, as many as are `left`; item by item, if they are not aligned.
     ///
     /// # Safety
     ///
-    /// They may be read then, and are aligned if `aligned`.
+    /// They may be read, and are aligned if `aligned`.
     #[inline(always)]
-    unsafe fn ask_all<const V: usize>(&self, from: *const T, wanted: bool, aligned: bool) -> Batch<T, V> {
-        let row = |u: usize| from.wrapping_add(u * self.apart);
+    unsafe fn ask_all<const V: usize>(&self, from: *const T, left: u32, aligned: bool) -> Batch<T, V> {
+        let row = |u: usize| ((u as u32) < left, from.wrapping_add(u * self.apart));
         if aligned {
-            // SAFETY: the caller's promise. Nothing is read twice.
-            core::array::from_fn(|u| unsafe {
-                global::load_neighbours_if::<NoAllocate, T, V>(wanted, row(u))
+            core::array::from_fn(|u| {
+                let (there, from) = row(u);
+                // SAFETY: the caller's promise. Nothing is read twice.
+                unsafe { global::load_neighbours_if::<NoAllocate, T, V>(there, from) }
             })
         } else {
             cold_path();
             core::array::from_fn(|u| {
+                let (there, from) = row(u);
                 let items: [MaybeUninit<T>; V] = core::array::from_fn(|slot| {
                     // SAFETY: the caller's promise.
-                    unsafe { global::load_if::<Plainly, T>(wanted, row(u).wrapping_add(slot)) }
+                    unsafe { global::load_if::<Plainly, T>(there, from.wrapping_add(slot)) }
                 });
                 // SAFETY: the same bytes, which need not be anything.
                 unsafe { core::mem::transmute_copy::<[MaybeUninit<T>; V], MaybeUninit<[T; V]>>(&items) }
@@ -651,31 +645,35 @@ unsafe fn push<Op: Monoid, const V: usize, const ALL: bool>(
     }
 }
 
-/// Takes a batch of rows into the slots' accumulators, which have nothing yet if `FIRST`.
+/// Takes a batch of rows into the slots' accumulators, which have nothing yet: `all`, or as many as are `left`.
 ///
 /// # Safety
 ///
 /// They have been asked for.
 #[inline(always)]
-unsafe fn push_all<Op: Monoid, const V: usize, const FIRST: bool>(
+unsafe fn push_all<Op: Monoid, const V: usize>(
     ops: &[Op; V],
     acc: &mut [Op::Acc; V],
     rows: &Batch<Op::Item, V>,
+    left: u32,
+    all: bool,
     index: impl Fn(usize, u32) -> u64,
 ) {
     let mut u = 0;
     while u < BATCH {
-        // SAFETY: asked for.
-        let items = unsafe { rows[u].assume_init() };
-        let mut slot = 0;
-        while slot < V {
-            let index = index(slot, u as u32);
-            acc[slot] = if FIRST && u == 0 {
-                ops[slot].lift(items[slot], index)
-            } else {
-                ops[slot].push(acc[slot], items[slot], index)
-            };
-            slot += 1;
+        if all || (u as u32) < left {
+            // SAFETY: asked for.
+            let items = unsafe { rows[u].assume_init() };
+            let mut slot = 0;
+            while slot < V {
+                let index = index(slot, u as u32);
+                acc[slot] = if u == 0 {
+                    ops[slot].lift(items[slot], index)
+                } else {
+                    ops[slot].push(acc[slot], items[slot], index)
+                };
+                slot += 1;
+            }
         }
         u += 1;
     }
