@@ -394,7 +394,7 @@ fn columns_as_one_array() {
         (1, 3 * 4096 + 2011, 33, 0, 16),
         (1, 33 * 4096 + 7, 2, 3, 1),
         (1, 1501, 291, 0, 16),
-        (2, 4096 + 1033, 1023, 0, 32),
+        (2, 4096 + 1033, 1023, 0, 16),
         (1, 1023, 302, 1, 8),
         (3, 41, 1000, 0, 1),
         // Every lane has as many items: several rounds of a thread's own groups, aligned or not, and of tiles.

@@ -742,7 +742,7 @@ impl SegmentPlanner {
         let (mut cost, mut blocks) = self.cut_flat(plan, inner, tiles);
         // Narrower ones, if their blocks fill rounds better: 301 columns take 83 us in two, and 69 in three.
         let mut more = tiles + 1;
-        while tiles > 1 && self.layout.acc_bytes <= 8 && inner / more >= FLAT_NARROW as u64 {
+        while tiles > 1 && self.layout.acc_bytes <= 8 && inner.div_ceil(more) >= FLAT_NARROW as u64 {
             let mut other = *plan;
             let (other_cost, other_blocks) = self.cut_flat(&mut other, inner, more);
             if other_cost < cost {
@@ -782,15 +782,20 @@ impl SegmentPlanner {
         let slots = (self.facts.multiprocessors as u64 * resident).max(1);
         let mut splits = least;
         let few = |splits: u32| outer.saturating_mul(chunks * splits as u64) < slots;
-        // A block whose lanes have an item of the last chunk takes nearly as long as those of others.
-        let alike = tiles > 1 && shape.n - shape.chunk.min(shape.n) * (chunks - 1) >= shape.lanes();
         let cost = |splits: u32| {
-            if alike {
-                let rounds = outer.saturating_mul(chunks * splits as u64).div_ceil(slots);
-                rounds.saturating_mul(bytes / splits as u64 + FLAT_BEGIN)
-            } else {
-                self.rounds(&shape, width, outer, splits, resident, FLAT_BEGIN)
+            if tiles == 1 {
+                return self.rounds(&shape, width, outer, splits, resident, FLAT_BEGIN);
             }
+            // Blocks of the last chunk whose lanes have one item take nearly as long as those of others; they come last.
+            let a_split = shape.lanes() / splits as u64;
+            let left = shape.n - shape.chunk * (chunks - 1);
+            let short = if 4 * left < a_split { 0 } else { left.div_ceil(a_split).min(splits as u64) };
+            let blocks = outer.saturating_mul((chunks - 1) * splits as u64 + short);
+            let rounds = blocks.div_ceil(slots).max(1);
+            // Those that a multiprocessor has at once share what it reads, and wait more where they are few.
+            let abreast = blocks.div_ceil(self.facts.multiprocessors as u64).clamp(1, resident);
+            let cost = rounds.saturating_mul(abreast * (bytes / splits as u64 + FLAT_BEGIN));
+            if abreast < resident { cost / 8 * 9 } else { cost }
         };
         // 64 columns of 2^20 `f32` take 77 us by blocks that share a chunk by twos, and 73 by fours; others take less by the fewer.
         let short = !small || inner.is_power_of_two() && inner > 16;
@@ -803,9 +808,9 @@ impl SegmentPlanner {
                 plan.splits = splits;
             }
         }
-        // Blocks that a multiprocessor has at once share what it reads; one of five warps keeps one of four schedulers longer.
-        let shared = cost(plan.splits).saturating_mul(resident);
-        let cost = if block.div_ceil(32) == 5 { shared / 4 * 5 } else { shared };
+        // One of five warps keeps one of four schedulers longer.
+        let cost = cost(plan.splits);
+        let cost = if block.div_ceil(32) == 5 { cost / 3 * 4 } else { cost };
         (cost, outer.saturating_mul(chunks * plan.splits as u64))
     }
 
