@@ -394,9 +394,13 @@ fn columns_as_one_array() {
         (1, 3 * 4096 + 2011, 33, 0, 16),
         (1, 33 * 4096 + 7, 2, 3, 1),
         (1, 1501, 291, 0, 16),
-        (2, 4096 + 1033, 1023, 0, 32),
-        (1, 1023, 302, 1, 16),
+        (2, 4096 + 1033, 1023, 0, 16),
+        (1, 1023, 302, 1, 8),
         (3, 41, 1000, 0, 1),
+        // Every lane has as many items: several rounds of a thread's own groups, aligned or not, and of tiles.
+        (2, 1024, 100, 0, 8),
+        (1, 1024, 48, 1, 4),
+        (2, 64, 1000, 0, 1),
     ];
     flat(Grouping::<u32, true>::new(), numbers, &cases);
     flat(Grouping::<u64, true>::new(), numbers, &[(1, 4301, 35, 0, 16), (2, 700, 3, 1, 1)]);

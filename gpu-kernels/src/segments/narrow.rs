@@ -4,14 +4,17 @@
 //! columns as the one array that they are, and each thread keeps its lanes of every column apart: what is a vector of
 //! lanes in [`rows`](super::rows) is as many vectors as there are columns, which lie one behind the other.
 
+use core::mem::MaybeUninit;
+
 use warpfold_monoid::{
-    Monoid,
+    Monoid, Plain,
     tree::{MAX_GROUPS, VECTOR_BYTES},
 };
 use warpfold_simt::{
     atomic::{self, AcqRel, Gpu},
-    global, grid,
-    hint::{cold_path, nounroll},
+    global::{self, hint::Plainly},
+    grid,
+    hint::{cold_path, nounroll, opaque},
     shared::Shared,
     thread::{block_idx_x, sync_threads, thread_idx_x},
     warp::{FULL, shuffle_idx, sync_warp},
@@ -226,6 +229,141 @@ unsafe fn of<Op: Monoid, const V: usize, const INNER: usize>(
 /// `items` leads to `len * INNER` readable ones, the first of which has index `start` in its column.
 #[inline(always)]
 unsafe fn fold<Op: Monoid, const V: usize, const INNER: usize>(
+    ops: &[Op; INNER],
+    items: *const Op::Item,
+    start: u64,
+    len: u64,
+    group: u32,
+    groups: u32,
+) -> [[Op::Acc; V]; INNER] {
+    // 16384 arrays of two columns of 2048 `f64` would take 218 us in place of 163.
+    if size_of::<Op::Acc>() > 8 && size_of::<Op::Item>() > 4 {
+        // SAFETY: the caller's promise.
+        return unsafe { fold_large(ops, items, start, len, group, groups) };
+    }
+    let mut acc = [[ops[0].identity(); V]; INNER];
+    let aligned = !global::is_vector::<Op::Item, V>() || items.addr().is_multiple_of(VECTOR_BYTES);
+    let first = group as u64 * V as u64;
+    let step = groups as u64 * V as u64;
+    // Whole rows that are read by vectors.
+    let whole = if aligned && first + V as u64 <= len {
+        ((len - V as u64 - first) >> step.trailing_zeros()) as u32 + 1
+    } else {
+        0
+    };
+    let apart = step as usize * INNER;
+    let mut from = items.wrapping_add(first as usize * INNER);
+    // Two rows of two columns, else one: as many bytes, all the time.
+    let ahead = const { if INNER == 2 { 2 } else { 1 } };
+    let mut batch: [Row<Op::Item, V, INNER>; 2] = core::array::from_fn(|j| {
+        let wanted = j < ahead && (j as u32) < whole;
+        // SAFETY: a row of the chunk, if it is whole.
+        core::array::from_fn(|v| unsafe { ask(from.wrapping_add(j * apart), v, wanted) })
+    });
+    let mut taken = 0;
+    let mut begun = false;
+    while taken < whole {
+        nounroll();
+        let mut j = 0;
+        while j < ahead {
+            if j == 0 || taken + (j as u32) < whole {
+                let index = start + first + (taken + j as u32) as u64 * step;
+                let next = from.wrapping_add((ahead + j) * apart);
+                let wanted = taken + ((ahead + j) as u32) < whole;
+                let mut v = 0;
+                while v < INNER {
+                    // SAFETY: asked for.
+                    let items = unsafe { batch[j][v].assume_init() };
+                    let mut i = 0;
+                    while i < V {
+                        // Item `slot * INNER + c` of a row is slot `slot` of column `c`.
+                        let (slot, c) = ((v * V + i) / INNER, (v * V + i) % INNER);
+                        let index = index + slot as u64;
+                        let to = if Op::ANY_ORDER { 0 } else { slot };
+                        acc[c][to] = if begun || j > 0 || (Op::ANY_ORDER && slot > 0) {
+                            ops[c].push(acc[c][to], items[i], index)
+                        } else {
+                            ops[c].lift(items[i], index)
+                        };
+                        i += 1;
+                    }
+                    // In its place, as soon as there is room.
+                    // SAFETY: a row of the chunk, if it is whole.
+                    batch[j][v] = unsafe { ask(next, v, wanted) };
+                    v += 1;
+                }
+            }
+            j += 1;
+        }
+        // Not known to be true, or else the first rows would get a body of their own.
+        begun = opaque(1) != 0;
+        from = from.wrapping_add(ahead * apart);
+        taken += ahead as u32;
+    }
+    // What is no vectors.
+    let mut row = first + whole as u64 * step;
+    while row < len {
+        nounroll();
+        cold_path();
+        let from = items.wrapping_add((row * INNER as u64) as usize);
+        let there = (len - row).min(V as u64) as u32;
+        let batch: [[MaybeUninit<Op::Item>; INNER]; V] = core::array::from_fn(|slot| {
+            core::array::from_fn(|c| {
+                // SAFETY: an item of the chunk.
+                unsafe {
+                    global::load_if::<Plainly, Op::Item>(
+                        (slot as u32) < there,
+                        from.wrapping_add(slot * INNER + c),
+                    )
+                }
+            })
+        });
+        let mut slot = 0;
+        while slot < V {
+            if (slot as u32) < there {
+                let index = start + row + slot as u64;
+                let mut c = 0;
+                while c < INNER {
+                    // SAFETY: loaded under the same condition.
+                    let item = unsafe { batch[slot][c].assume_init() };
+                    let to = if Op::ANY_ORDER { 0 } else { slot };
+                    acc[c][to] = if row != first || (Op::ANY_ORDER && slot > 0) {
+                        ops[c].push(acc[c][to], item, index)
+                    } else {
+                        ops[c].lift(item, index)
+                    };
+                    c += 1;
+                }
+            }
+            slot += 1;
+        }
+        row += step;
+    }
+    acc
+}
+
+/// A thread's lanes of all columns in one row: as many vectors as there are columns.
+type Row<T, const V: usize, const INNER: usize> = [MaybeUninit<[T; V]>; INNER];
+
+/// Asks for a vector of a row, if it is `wanted`. The load stands behind a predicate, or else the assembler would use one row before it
+/// asks for the next.
+///
+/// # Safety
+///
+/// It may be read then, and is aligned.
+#[inline(always)]
+unsafe fn ask<T: Plain, const V: usize>(row: *const T, v: usize, wanted: bool) -> MaybeUninit<[T; V]> {
+    // SAFETY: the caller's promise.
+    unsafe { global::load_neighbours_if::<Plainly, T, V>(wanted, row.wrapping_add(v * V)) }
+}
+
+/// The same where the next rows would take registers that accumulators need.
+///
+/// # Safety
+///
+/// As there.
+#[inline(always)]
+unsafe fn fold_large<Op: Monoid, const V: usize, const INNER: usize>(
     ops: &[Op; INNER],
     items: *const Op::Item,
     start: u64,

@@ -483,16 +483,20 @@ unsafe fn fold_lanes<Op: Monoid>(
 ) -> (Op::Acc, u32) {
     let parts = parts.min(FOLD_LANES);
     let mine = FOLD_LANES / parts;
-    let mut counter = Counter::<Op, 5>::new(op);
-    if there && part < parts {
-        let mut lane = part * mine;
-        let end = lanes.min(lane + mine);
-        while lane < end && !small::<Op>() {
+    let mut lane = part * mine;
+    let end = if there && part < parts { lanes.min(lane + mine) } else { 0 };
+    let value = if !small::<Op>() {
+        let mut counter = Counter::<Op, 5>::new(op);
+        while lane < end {
             nounroll();
             // SAFETY: a lane's value.
             counter.push(op, unsafe { global::load_cg(values.wrapping_add(lane as usize * apart)) });
             lane += 1;
         }
+        counter.total(op)
+    } else {
+        // Batches are trees, and meet in the counter.
+        let mut counter = Counter::<Op, 2>::new(op);
         while lane < end {
             nounroll();
             let batch: [_; BATCH] = core::array::from_fn(|j| {
@@ -500,18 +504,20 @@ unsafe fn fold_lanes<Op: Monoid>(
                 // SAFETY: a value, if there.
                 unsafe { global::load_if::<Cg, Op::Acc>(at < end as usize, values.wrapping_add(at * apart)) }
             });
-            let mut j = 0;
-            while j < BATCH {
+            let values: [Op::Acc; BATCH] = core::array::from_fn(|j| {
                 if lane + (j as u32) < end {
                     // SAFETY: loaded under the same condition.
-                    counter.push(op, unsafe { batch[j].assume_init() });
+                    unsafe { batch[j].assume_init() }
+                } else {
+                    op.identity()
                 }
-                j += 1;
-            }
+            });
+            counter.push(op, lanes::combine_slots(op, values, 0, Some(end - lane)));
             lane += BATCH as u32;
         }
-    }
-    (counter.total(op), lanes.div_ceil(mine))
+        counter.total(op)
+    };
+    (value, lanes.div_ceil(mine))
 }
 
 /// Groups of a chunk of `len` items that have any.
