@@ -58,14 +58,24 @@ fn main() -> Result<(), Box<dyn Error>> {
             let outer = Layout::new(&[n, inner], &[inner as isize, 1], &[0])?;
             bench.regular("columns", "sum_f32", &sum, &outer, true)?;
         }
-        for inner in [5, 6, 7, 12, 24, 33, 48, 100, 129, 257, 1000, 1023] {
+        for inner in [
+            5, 6, 7, 12, 24, 33, 40, 48, 60, 100, 129, 200, 257, 290, 301, 447, 511, 601, 667, 750, 1000,
+            1001, 1023, 8191,
+        ] {
             let n = (1 << 26) / inner;
             let outer = Layout::new(&[n, inner], &[inner as isize, 1], &[0])?;
             bench.regular("columns", "sum_f32", &sum, &outer, true)?;
         }
-        for (outer, n, inner) in
-            [(64, 1024, 1024), (1024, 64, 1024), (1024, 1024, 64), (4096, 4096, 4), (16, 1 << 18, 16)]
-        {
+        for (outer, n, inner) in [
+            (64, 1024, 1024),
+            (1024, 64, 1024),
+            (1024, 1024, 64),
+            (4096, 4096, 4),
+            (5461, 4096, 3),
+            (16384, 2048, 2),
+            (16, 1 << 18, 16),
+            (64, 8001, 131),
+        ] {
             let strides = [(n * inner) as isize, inner as isize, 1];
             let middle = Layout::new(&[outer, n, inner], &strides, &[1])?;
             bench.regular("middle", "sum_f32", &sum, &middle, true)?;

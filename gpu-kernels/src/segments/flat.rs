@@ -188,7 +188,9 @@ pub unsafe fn flat<Op: Monoid, const V: usize>(
     // the work of each of the others where a block has five warps. (64 arrays of 131 columns of 8001 items, whose lanes have three or
     // four, by eight blocks each take 77 us in place of 73.)
     let side_by_side = width as usize * size_of::<[Op::Item; V]>();
-    let alone = everything.is_none()
+    // Eight accumulators beside as many vectors do not fit a thread's registers.
+    let alone = const { V <= 4 }
+        && everything.is_none()
         && slot.whole + (slot.rest > 0) as u32 <= BATCH as u32
         && (side_by_side >= 512 || side_by_side >= 256 && side_by_side.is_multiple_of(128))
         && block_dim_x().div_ceil(32) != 5
