@@ -84,7 +84,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (old, new) = (Arch::Sm75, Arch::Sm90);
     // The largest first.
     let parts = [
-        // Machine code of these takes a seventh of the kernels' time.
+        // Machine code of these takes a tenth of the kernels' processor time.
         (MORE, if cfg!(feature = "machine-code") { vec![new] } else { Vec::new() }),
         ("segments", vec![new]),
         ("scans", vec![new]),
